@@ -48,6 +48,12 @@ def preprocess_tokens(*arguments: str) -> None:
     fairseq_cli.preprocess.main(parser.parse_args(["-s", "src", "-t", "tgt", *arguments]))
 
 
+def preprocess_texts(*arguments: str) -> None:
+    """fairseq-preprocess of texts of one language."""
+    parser = options.get_preprocessing_parser()
+    fairseq_cli.preprocess.main(parser.parse_args(["--only-source", *arguments]))
+
+
 def preprocess(corpus: Path, data: Path, *more: str, syntax: tuple[str, ...] = ()) -> Path:
     """fairseq-preprocess with `more` options and fairseq-syntax-binarize with options `syntax`; the data-bin."""
     prefixes = [f"--{n}pref={corpus}/bpe/{n}" for n in ("train", "valid", "test")]

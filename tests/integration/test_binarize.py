@@ -427,18 +427,3 @@ def test_only_files_of_this_run_are_moved_out_of_its_folder(tmp_path, linked, mo
     assert not os.path.lexists(path)
     assert (others / "train.en-de.en.old.bin").exists() == linked
     assert not {"train.en-de.en.old.bin", ".nfs0007"} & set(os.listdir(tmp_path / "bin"))
-
-
-@pytest.mark.parametrize(
-    ("subwords", "line", "head"),
-    [
-        ("subword_nmt:~", "the in~ crease ( rise )", [2, 0, 0, 4, 2, 4, 0]),
-        ("opennmt", "the in ￭crease (￭ rise ￭)", [2, 0, 0, 4, 2, 4, 0]),
-        ("opennmt:~", "the in ~ crease ( rise )", [2, 0, 0, 0, 4, 2, 4, 0]),
-    ],
-)
-def test_other_marks_of_subwords(tmp_path, subwords, line, head):
-    run(write(tmp_path, text=f"{line}\n\na b\n"), f"--subwords={subwords}")
-    assert rows(tmp_path, "head")[0] == head
-    assert signature(tmp_path)["splits"]["train"]["settings"]["subwords"] == subwords
-    binarize.main(["-s", "en", "-t", "de", f"--destdir={tmp_path}/bin", "--verify"])

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
-import fairseq_cli.preprocess
 import pytest
-from fairseq import options
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq.data.encoders import gpt2_bpe
 
+import commands
 from binarizing import contents
 from fairseq_syntax.inference.parse_sources import WithoutParses
 from fairseq_syntax.inference.reader import SourceReader, source_reader
@@ -43,6 +42,9 @@ NUMBERS = {letters: number for number, letters in enumerate([*LETTERS, *dict.fro
 TEXTS = {
     "words": ("A café .\n\nIt fell . Ça alla !\n", [[0, 1, 2], [], [0, 1, 2, 3, 4, 5]]),
     "subword_nmt": ("A ca@@ fé .\n\nIt fell . Ç@@ a alla !\n", [[0, 1, 1, 2], [], [0, 1, 2, 3, 3, 4, 5]]),
+    "subword_nmt:~": ("A ca~ fé .\n\nIt fell . Ç~ a alla !\n", [[0, 1, 1, 2], [], [0, 1, 2, 3, 3, 4, 5]]),
+    "opennmt": ("A ca ￭fé ￭.\n\nIt fell ￭. Ç￭ a alla ￭!\n", [[0, 1, 1, 2], [], [0, 1, 2, 3, 3, 4, 5]]),
+    "opennmt:~": ("A ca ~ fé .\n\nIt fell ~. Ç ~ a alla !\n", [[0, 1, 1, 1, 2], [], [0, 1, 2, 3, 3, 3, 4, 5]]),
     "sentencepiece": (
         "▁A ▁ca f <0xC3> <0xA9> .\n\n▁It ▁fell . ▁Ça ▁ alla !\n", [[0, 1, 1, 1, 1, 2], [], [0, 1, 2, 3, 4, 4, 5]]
     ),
@@ -74,9 +76,7 @@ def preprocess(folder: Path, text: str, *more: str) -> Path:
     """Write text, and its tokens in the folder bin by fairseq-preprocess."""
     path = folder / "train.input0.bpe"
     path.write_text(text, encoding="utf-8")
-    parser = options.get_preprocessing_parser()
-    arguments = ["--only-source", "--trainpref", str(path), "--destdir", f"{folder}/bin", "--workers", "1", *more]
-    fairseq_cli.preprocess.main(parser.parse_args(arguments))
+    commands.preprocess_texts("--trainpref", str(path), "--destdir", f"{folder}/bin", "--workers", "1", *more)
     return path
 
 
@@ -108,7 +108,9 @@ def test_features_of_each_kind_of_subwords(raw, tmp_path, kind, capsys):
     files = TokenFiles.find(f"{tmp_path}/bin", "train")
     assert files is not None
     assert (files.prefix, files.dictionary) == (f"{tmp_path}/bin/train", f"{tmp_path}/bin/dict.txt")
-    features = Signature.read(f"{tmp_path}/bin/syntax.json").splits["train"].features
+    split = Signature.read(f"{tmp_path}/bin/syntax.json").splits["train"]
+    assert split.settings["subwords"] == kind
+    features = split.features
     names = {"dict.txt", "syntax.json", "preprocess.log", "train.bin", "train.idx"}
     names |= {f"train.{feature}.{ending}" for feature in features for ending in ("bin", "idx")}
     before = contents(tmp_path / "bin")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import fairseq_cli.preprocess
 import pytest
 import torch
-from fairseq import options
 from fairseq.data.encoders import gpt2_bpe
 
 import commands
@@ -69,8 +67,7 @@ def make_text(folder: Path, lines: list[str], subwords: str, markers: list[str])
     known = "".join(f"{symbol} 1\n" for symbol in (*range(260), "m0", "m1")) if subwords == "gpt2" else _words()
     (raw / "dict.txt").write_text(known, encoding="utf-8")
     prefixes = [f"--{split}pref={pieces}" for split in ("train", "valid")]
-    arguments = ["--only-source", *prefixes, f"--srcdict={raw}/dict.txt", f"--destdir={folder}", "--workers=1"]
-    fairseq_cli.preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+    commands.preprocess_texts(*prefixes, f"--srcdict={raw}/dict.txt", f"--destdir={folder}", "--workers=1")
     parses = [f"--{split}parse={text}" for split in ("train", "valid")]
     binarize.main(["--only-source", *prefixes, *parses, f"--destdir={folder}", "--subwords", subwords, *more])
 

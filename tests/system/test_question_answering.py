@@ -8,10 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import fairseq_cli.preprocess
 import pytest
 import torch
-from fairseq import options
 
 import commands
 import example_bins
@@ -81,10 +79,9 @@ def data(tmp_path_factory) -> Path:
             write_parses(data / f"{split}.{text}")
         prefixes = [f"--{split}pref={data}/{split}.{text}.bpe" for split in ("train", "valid")]
         parses = [f"--{split}parse={data}/{split}.{text}" for split in ("train", "valid")]
-        given = ["--only-source", *prefixes, f"--destdir={data}/{text}"]
-        parser = options.get_preprocessing_parser()
-        fairseq_cli.preprocess.main(parser.parse_args([*given, f"--srcdict={folder}/dict.txt"]))
-        binarize.main([*given, *parses, "--subwords=words"])
+        given = [*prefixes, f"--destdir={data}/{text}"]
+        commands.preprocess_texts(*given, f"--srcdict={folder}/dict.txt")
+        binarize.main(["--only-source", *given, *parses, "--subwords=words"])
     return data
 
 

@@ -227,20 +227,25 @@ def test_parts_of_a_test_set_and_measurements_have_columns(tables):
     assert "- gap | x: `m`\n" in markdown
 
 
+PAIRS = [[name, "stock", f"{LABELS[name]} − stock"] for name in ("slr", "sdoi")]
+PRIMARY = {"primary": {"metric": "BLEU", "pairs": PAIRS}, "equivalence": {"BLEU": 5}}
+
+
 def test_seeds_and_sentences_are_resampled_together(tables):
     places = [(seed, sentence) for seed in (1, 2) for sentence in (0, 1)]
     lines = [f"{of} {seed} loss {line} {bits} 1" for of, bits in (("stock", 2), ("slr", 1)) for seed, line in places]
     sentences = parsed("system seed metric sentence numerator denominator", *lines)
-    markdown = tables(sentences=sentences).markdown()
+    settings = {"primary": {"metric": "loss", "pairs": PAIRS}, "equivalence": {"loss": 2}}
+    markdown = tables(sentences=sentences, settings=settings).markdown()
+    found, interval = "−1.0000 [−1.0000, −1.0000]", "[−1.0000, −1.0000]"
+    assert "### Primary comparisons: loss, seeds and sentences resampled" in markdown
+    (line,) = [re.split(r" *\| *", line)[1:-1] for line in markdown.splitlines() if " − stock" in line]
+    assert line[1:] == [found, "<0.001", interval, "0.0000", "a difference within ±2"]
     row = cells(markdown.partition("Seeds and sentences resampled, against stock")[2], LABELS["slr"])
-    assert row == {"system": LABELS["slr"], "Δ loss [95%]": "−1.0000 [−1.0000, −1.0000]", "p": "<0.001"}
+    assert row == {"system": LABELS["slr"], "Δ loss [95%]": found, "p": "<0.001", "within ±2": "yes"}
     assert "a bootstrap of seeds and sentences together; p is not adjusted" in markdown
     with pytest.raises(InputError, match=r"sentences\.csv\.xz: expected the same sentences of all systems"):
         tables(sentences=sentences[:-1]).markdown()
-
-
-PAIRS = [[name, "stock", f"{LABELS[name]} − stock"] for name in ("slr", "sdoi")]
-PRIMARY = {"primary": {"metric": "BLEU", "pairs": PAIRS}, "equivalence": {"BLEU": 5}}
 
 
 def test_primary_comparisons_come_first_and_are_adjusted_for_alone(tables, monkeypatch):
@@ -264,20 +269,6 @@ def test_primary_comparisons_come_first_and_are_adjusted_for_alone(tables, monke
     assert within == {name: "yes" if found.is_within(5) else "no" for name, found in of.items()}
     assert {*within.values()} == {"yes", "no"}
     assert "Primary comparisons are those that the recipe names" in markdown
-
-
-def test_a_primary_metric_of_sentences_is_resampled(tables):
-    places = [(seed, sentence) for seed in (1, 2) for sentence in (0, 1)]
-    lines = [f"{of} {seed} loss {line} {bits} 1" for of, bits in (("stock", 2), ("slr", 1)) for seed, line in places]
-    sentences = parsed("system seed metric sentence numerator denominator", *lines)
-    primary = {"metric": "loss", "pairs": PAIRS}
-    markdown = tables(sentences=sentences, settings={"primary": primary, "equivalence": {"loss": 2}}).markdown()
-    assert "### Primary comparisons: loss, seeds and sentences resampled" in markdown
-    (line,) = [re.split(r" *\| *", line)[1:-1] for line in markdown.splitlines() if " − stock" in line]
-    interval = "[−1.0000, −1.0000]"
-    assert line[1:] == [f"−1.0000 {interval}", "<0.001", interval, "0.0000", "a difference within ±2"]
-    row = cells(markdown.partition("Seeds and sentences resampled, against stock")[2], LABELS["slr"])
-    assert row["within ±2"] == "yes"
 
 
 @pytest.mark.parametrize(
