@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
 
 import commands
-import data_bins
+import example_bins
 from fairseq_syntax.commands import dump
 from fairseq_syntax.models.roberta import SyntaxRobertaModel
-from syntax_data.commands import binarize
 from systems import ROBERTAS
 
 SIZES = [
@@ -25,24 +23,9 @@ PREDICTION = ["--criterion=sentence_prediction", "--num-classes=2", "--init-toke
 RESET = ["--reset-optimizer", "--reset-dataloader", "--reset-meters"]
 
 
-def preprocess(text: Path, folder: Path) -> None:
-    commands.preprocess_texts(f"--trainpref={text}", f"--validpref={text}", f"--destdir={folder}")
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    """Parsed lines with labels."""
-    folder = tmp_path_factory.mktemp("lines")
-    lines = data_bins.sentences(12)
-    data_bins.parse(folder, "input0", lines)
-    text = folder / "input0.en"
-    preprocess(text, folder / "input0")
-    prefixes = [f"--{split}{what}={text}" for split in ("train", "valid") for what in ("pref", "parse")]
-    binarize.main(["--only-source", *prefixes, f"--destdir={folder}/input0"])
-    random = Random(1)
-    (folder / "labels").write_text("".join(f"{random.choice(['yes', 'no'])}\n" for _ in range(12)))
-    preprocess(folder / "labels", folder / "label")
-    return folder
+    return example_bins.examples(tmp_path_factory.mktemp("lines"), inputs=1)
 
 
 @pytest.fixture(scope="module")
