@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils, file_utils, utils
 from fairseq.data.encoders import gpt2_bpe
 
 import commands
@@ -248,6 +248,19 @@ def test_a_checkpoint_runs_opens_and_asks_nothing(data_bin, checkpoint, tmp_path
         LOADS[load](data_bin, path)
     assert not flag.exists()
     assert {url for url, *_ in asked} <= {gpt2_bpe.DEFAULT_ENCODER_JSON, gpt2_bpe.DEFAULT_VOCAB_BPE}
+
+
+def test_options_from_elsewhere_are_not_run_either(tmp_path):
+    code = running(tmp_path / "flag")
+    for options in ({"arch": "transformer"}, {"arch": "gated_syntax_transformer_tiny"}):
+        with pytest.raises(ValueError, match="expected a literal"):
+            small.model(**options, adaptive_softmax_cutoff=code)
+    with pytest.raises(ValueError, match="expected a literal"):
+        small.model("fconv", encoder_layers=code)
+    for run in (utils.eval_str_list, utils.eval_str_dict, utils.eval_bool):
+        with pytest.raises(ValueError, match="expected a literal"):
+            run(code)
+    assert not (tmp_path / "flag").exists()
 
 
 INVALID = [

@@ -323,6 +323,14 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, mo
         assert [line.text for line in seen] == lines
 
 
+def test_lexical_constraints(trained, expected, tmp_path):
+    lines = [f"{trained.lines[0]}\t{trained.lines[1].split()[0]}", trained.lines[0]]
+    found, printed = interactive(trained, lines, tmp_path, *trained.bpe, "--constraints", "--buffer-size=2")
+    assert "C-0\t" in printed
+    assert sorted(found) == [0, 1]
+    assert found[1][1] == expected[0][1]
+
+
 def test_unknown_words_are_those_that_their_tokens_look_at():
     tokens = torch.tensor([[1, 1, 5, 6, 2], [7, 8, 9, 5, 2]])
     attention = torch.zeros(2, 5, 3)

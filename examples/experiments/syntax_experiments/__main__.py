@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _run(args: argparse.Namespace, options: list[str]) -> int:
     if args.list:
         for name in recipe_names():
-            print(f"{name:28}{read_recipe(name).title}")
+            print(f"{name:30}{read_recipe(name).title}")
         return 0
     recipe = read_recipe(args.recipe)
     work: Path = args.work.resolve()
