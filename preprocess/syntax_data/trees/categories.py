@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from syntax_data.trees.tree import Tree
 
@@ -59,19 +59,4 @@ def shared_categories(trees: Sequence[Tree]) -> list[str]:
 def with_categories(trees: Sequence[Tree], categories: Iterable[str]) -> list[Tree]:
     """The same trees whose words have these categories: each word is below a unary chain of its own."""
     rest = iter(categories)
-    return [_with_categories(tree, rest) for tree in trees]
-
-
-def _with_categories(tree: Tree, categories: Iterator[str]) -> Tree:
-    stack = [Tree("", [])]
-    for node, step in tree.walk():
-        if isinstance(node, str):
-            stack[-1].children.append(Tree(next(categories), [Tree("X", [node])]))
-        elif step > 0:
-            stack.append(Tree(node.label, []))
-        else:
-            node = stack.pop()
-            stack[-1].children.append(node)
-    (root,) = stack[0].children
-    assert isinstance(root, Tree)
-    return root
+    return [tree.with_leaves(lambda word: [Tree(next(rest), [Tree("X", [word])])]) for tree in trees]

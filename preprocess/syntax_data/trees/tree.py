@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from syntax_data.errors import BadParse, short_repr
@@ -60,6 +60,22 @@ class Tree:
             if step > 0 and isinstance(node, Tree):
                 stack.append((node, -1))
                 stack += [(child, int(isinstance(child, Tree))) for child in reversed(node.children)]
+
+    def with_leaves(self, leaves: Callable[[str], Iterable[Tree | str]]) -> Tree:
+        """This tree with what a function makes of each word, from left to right; what is empty then is removed."""
+        stack = [Tree("", [])]
+        for node, step in self.walk():
+            if isinstance(node, str):
+                stack[-1].children.extend(leaves(node))
+            elif step > 0:
+                stack.append(Tree(node.label, []))
+            else:
+                done = stack.pop()
+                if done.children or len(stack) == 1:
+                    stack[-1].children.append(done)
+        (root,) = stack[0].children
+        assert isinstance(root, Tree)
+        return root
 
     def brackets(self) -> dict[Span, str]:
         """The labels of this constituent and of all that have several words.
@@ -262,19 +278,5 @@ def merge_leaves(tree: Tree, tokens: Sequence[str], leaf_of: Mapping[int, int]) 
 
     `leaf_of` has the token of each word (from 0) that stays.
     """
-    words = 0
-    stack = [Tree("", [])]
-    for node, step in tree.walk():
-        if isinstance(node, str):
-            if words in leaf_of:
-                stack[-1].children.append(tokens[leaf_of[words]])
-            words += 1
-        elif step > 0:
-            stack.append(Tree(node.label, []))
-        else:
-            merged = stack.pop()
-            if merged.children or len(stack) == 1:
-                stack[-1].children.append(merged)
-    (root,) = stack[0].children
-    assert isinstance(root, Tree)
-    return root
+    numbers = itertools.count()
+    return tree.with_leaves(lambda _: [tokens[leaf_of[i]]] if (i := next(numbers)) in leaf_of else [])
