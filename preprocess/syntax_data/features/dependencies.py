@@ -8,7 +8,7 @@ import numpy as np
 
 from syntax_data.features.feature import Feature, Rows, Wrong
 from syntax_data.features.sentence import AlignedSentence
-from syntax_data.features.word import insert_symbol_words, inside_a_word, kept_words, word_feature
+from syntax_data.features.word import insert_symbol_words, inside_a_word, word_feature
 from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree
 
@@ -19,20 +19,10 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     A word whose head has no subword depends on its nearest ancestor that has one.
     """
     heads = tree.heads
-    kept = kept_words(word_of)
-    if len(kept) == len(heads):
+    if len(set(word_of)) == len(heads):
         return [*(heads[word] for word in word_of), 0]
-    value = {0: 0} | {word + 1: i for i, word in enumerate(kept, start=1)}  # of what depends on a word
-    values = []
-    for word in word_of:
-        head = heads[word]
-        passed = []
-        while head not in value:
-            passed.append(head)
-            head = heads[head - 1]
-        value.update(dict.fromkeys(passed, value[head]))
-        values.append(value[head])
-    return [*values, 0]
+    end = len(heads)  # the number of </s> as a word
+    return _reattached(np.array([*heads, 0]), np.arange(end + 1), np.array([*word_of, end])).tolist()
 
 
 def _reattached(values: np.ndarray, word: np.ndarray, kept: slice | np.ndarray) -> np.ndarray:
@@ -40,17 +30,20 @@ def _reattached(values: np.ndarray, word: np.ndarray, kept: slice | np.ndarray) 
 
     Raises :class:`ValueError` if the heads of other words lead into a cycle.
     """
-    head_of_word = np.zeros(int(word[-1]) + 2, values.dtype)  # numbered from 1, as in `values`
-    head_of_word[word + 1] = values
-    is_kept = np.zeros(len(head_of_word), bool)
+    numbers = word[kept] + 1  # of words, from 1, as in `values`
+    number_of_words = int(word[-1]) + 1
+    is_kept = np.zeros(number_of_words + 1, bool)
     is_kept[0] = True
-    is_kept[word[kept] + 1] = True
+    is_kept[numbers] = True
+    above = np.zeros(number_of_words + 1, values.dtype)  # as many steps up as are taken at once, to a word that is kept
+    above[word + 1] = values
+    above[numbers] = numbers
     heads = values[kept]
-    for _ in range(len(values)):
+    for _ in range(number_of_words.bit_length() + 1):  # each iteration doubles the number of steps
         lost = ~is_kept[heads]
         if not lost.any():
             return (np.cumsum(is_kept) - 1)[heads].astype(values.dtype)
-        heads = np.where(lost, head_of_word[heads], heads)
+        heads, above = above[heads], above[above]
     word_in_cycle = int(heads[lost].max()) - 1
     raise ValueError(f"expected heads that lead to a root, found a cycle through word {word_in_cycle} (from 0)")
 

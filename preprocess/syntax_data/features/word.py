@@ -10,14 +10,9 @@ from syntax_data.features.feature import Feature, Rows, Wrong
 from syntax_data.features.sentence import AlignedSentence
 
 
-def kept_words(word_of: Sequence[int]) -> list[int]:
-    """The words that have a subword, in order, from each subword's word."""
-    return [word for i, word in enumerate(word_of) if not i or word != word_of[i - 1]]
-
-
 def word_feature(word_of: Sequence[int]) -> list[int]:
     """``word`` for the n - 1 subwords of `word_of` and ``</s>``."""
-    number = {word: i for i, word in enumerate(kept_words(word_of))}
+    number = {word: i for i, word in enumerate(dict.fromkeys(word_of))}
     return [*(number[word] for word in word_of), len(number)]
 
 
