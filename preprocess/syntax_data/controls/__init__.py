@@ -9,7 +9,7 @@ control               instead of a sentence's tree and heads                    
 ``left-branching``    (((a b) c) d); every word depends on the one after                          from_length.py
 ``random``            each constituent cut in two at a random place; heads that fit this tree     from_length.py
 ``flat``              (a b c d); every word depends on the first                                  from_length.py
-``shuffled``          the tree and the heads of another sentence with as many words               others.py
+``shuffled``          the tree and the heads of another sentence with as many words               shuffled.py
 ``noise:P``           P percent of the brackets and of the heads are random wrong ones            noise.py
 ``random-tags``       the same; the parts of speech of the line's words in random order           tags.py
 ``dummy-tags``        the same; a random part of speech, relation and category for each word form  tags.py
