@@ -9,11 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils, tasks, utils
+from fairseq import checkpoint_utils, tasks
 from torch import Tensor
-from tqdm import tqdm
 
-from fairseq_syntax.commands.trained import build_trained, load_split, read_checkpoint
+from fairseq_syntax.commands.trained import batches, build_trained, load_split, read_checkpoint
 from fairseq_syntax.data.passage_windows import PassageWindows, Text
 from fairseq_syntax.tasks.syntax_span_prediction import LABELS, SyntaxSpanPredictionTask
 from syntax_data.errors import InputError
@@ -100,13 +99,9 @@ def answer_split(
 def _outputs(model: Any, task: Any, split: str, settings: AnswerSettings) -> Iterator[tuple[int, tuple[Tensor, Any]]]:
     """Yield the number of each item of a split, with the outputs of the model's head and the place of the passage."""
     load_split(task, task.cfg.data, split)
-    device = next(model.parameters()).device
-    dataset = task.dataset(split)
-    iterator = task.get_batch_iterator(dataset, max_sentences=settings.batch_size, disable_iterator_cache=True)
-    for batch in tqdm(iterator.next_epoch_itr(shuffle=False), unit=" batches", disable=None):
-        moved = utils.move_to_cuda(batch, device) if device.type == "cuda" else batch
+    for batch in batches(task, split, settings.batch_size, model):
         with torch.no_grad():
-            outputs, _ = model(**moved["net_input"], classification_head_name=task.cfg.classification_head_name)
+            outputs, _ = model(**batch["net_input"], classification_head_name=task.cfg.classification_head_name)
         rows = zip(outputs.float().cpu(), batch["passage"].tolist(), strict=True)
         yield from zip(batch["id"].tolist(), rows, strict=True)
 

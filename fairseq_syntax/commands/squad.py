@@ -80,10 +80,10 @@ def _encoder(args: Namespace) -> Callable[[str], str]:
 
 def answer(args: Namespace) -> None:
     """Write answers, and print how many there are."""
-    import torch
     from fairseq import utils
 
     from fairseq_syntax.commands.question_answers import AnswerSettings, answer_split
+    from fairseq_syntax.commands.trained import memory_errors
 
     utils.import_user_module(args)
     outputs = [path for path in (args.output, args.n_best_output) if path is not None]
@@ -98,10 +98,8 @@ def answer(args: Namespace) -> None:
         batch_size=args.batch_size,
         cpu=args.cpu,
     )
-    try:
+    with memory_errors():
         found = answer_split(args.data, args.gen_subset, args.path, verifier=args.verifier, settings=settings)
-    except torch.OutOfMemoryError as error:
-        raise MemoryError(str(error)) from error
     predictions = {id: "" if of.diff > args.threshold else of.answers[0].text for id, of in found.items()}
     _write(args.output, predictions)
     if args.n_best_output is not None:
