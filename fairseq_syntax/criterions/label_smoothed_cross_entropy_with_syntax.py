@@ -2,7 +2,7 @@
 
 # No postponed annotations here: fairseq reads the types of a configuration's fields at run time.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from torch import Tensor
 
-from fairseq_syntax.criterions.predicted_parses import PredictedParses, PredictedParsesConfig, PredictingModel
+from fairseq_syntax.criterions.predicted_parses import PredictedParsesConfig, WithPredictedParses
 
 
 @dataclass
@@ -23,8 +23,8 @@ class LabelSmoothedCrossEntropyWithSyntaxConfig(PredictedParsesConfig, LabelSmoo
 
 
 @register_criterion("label_smoothed_cross_entropy_with_syntax", dataclass=LabelSmoothedCrossEntropyWithSyntaxConfig)
-class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
-    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss), see :class:`PredictedParses`.
+class LabelSmoothedCrossEntropyWithSyntax(WithPredictedParses, LabelSmoothedCrossEntropyCriterion):
+    """Label-smoothed cross-entropy + Σ λ·(auxiliary loss), see :class:`WithPredictedParses`.
 
     t_s are a sentence's target tokens, or 1 under ``--sentence-avg``.
 
@@ -35,36 +35,6 @@ class LabelSmoothedCrossEntropyWithSyntax(LabelSmoothedCrossEntropyCriterion):
     A model that predicts nothing has translation's loss alone.
     """
 
-    #: Batches must have the features that a model's auxiliary losses compare with (``label_features``).
-    has_auxiliary_losses = True
-
-    def __init__(
-        self,
-        task: Any,
-        parent_loss_weight: float,
-        distance_loss_weight: float,
-        parent_loss: str,
-        sentence_avg: bool,
-        label_smoothing: float,
-        ignore_prefix_size: int = 0,
-        report_accuracy: bool = False,
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        self.parses = PredictedParses(
-            parent_loss_weight=parent_loss_weight, distance_loss_weight=distance_loss_weight, parent_loss=parent_loss
-        )
-
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, int, dict[str, Any]]:
-        """As fairseq's; the loss includes the auxiliary ones, which are logged beside it."""
-        predicting = PredictingModel(model)
-        loss, sample_size, logging_output = super().forward(predicting, sample, reduce)
+    def shares(self, sample: Mapping[str, Any]) -> Tensor:
         tokens = sample["target"].ne(self.padding_idx).sum(dim=1)
-        targets = torch.ones_like(tokens) if self.sentence_avg else tokens
-        loss = loss + self.parses.loss(predicting.predictions, targets, logging_output)
-        return loss, sample_size, logging_output
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
-        """As fairseq's, and the auxiliary losses as means over their predictions."""
-        super().reduce_metrics(logging_outputs)
-        PredictedParses.reduce_metrics(logging_outputs)
+        return torch.ones_like(tokens) if self.sentence_avg else tokens

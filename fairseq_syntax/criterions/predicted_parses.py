@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
@@ -41,8 +42,10 @@ class PredictedParsesConfig(FairseqDataclass):
     )
 
 
-class PredictedParses:
-    """Σ λ·(auxiliary loss), of LISA and SEPREM, eq. (9), for the sentences of a batch.
+class WithPredictedParses(FairseqCriterion):
+    """Base of criterions with auxiliary losses, before fairseq's own among the bases.
+
+    The loss is that one's + Σ λ·(auxiliary loss), of LISA and SEPREM, eq. (9).
 
     An auxiliary loss is the mean of sentences' means. With l_i the losses of the N_s predictions of sentence s, and t_s
     its share of the criterion's sample size (its target tokens, or 1), a pass adds
@@ -59,28 +62,47 @@ class PredictedParses:
     target tokens count in the denominator.
     """
 
-    def __init__(self, *, parent_loss_weight: float, distance_loss_weight: float, parent_loss: str):
-        self.weights = {"parent": parent_loss_weight, "distance": distance_loss_weight}
-        self.squared = parent_loss == "squared"
+    #: Batches must have the features that a model's auxiliary losses compare with (``label_features``).
+    has_auxiliary_losses = True
+    weights: dict[str, float]
+    squared: bool
 
-    def loss(
-        self, predictions: Mapping[str, Sequence[Prediction]], targets: Tensor, logging_output: dict[str, Any]
+    @classmethod
+    def build_criterion(cls, cfg: Any, task: Any) -> "WithPredictedParses":
+        criterion: WithPredictedParses = super().build_criterion(cfg, task)
+        criterion.weights = {"parent": cfg.parent_loss_weight, "distance": cfg.distance_loss_weight}
+        criterion.squared = cfg.parent_loss == "squared"
+        return criterion
+
+    def shares(self, sample: Mapping[str, Any]) -> Tensor:
+        """Return t_s, ``(sentences,)``."""
+        raise NotImplementedError
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> tuple[Tensor, Any, dict[str, Any]]:
+        """As fairseq's; the loss includes the auxiliary ones, which are logged beside it."""
+        predicting = PredictingModel(model)
+        loss, sample_size, logging_output = super().forward(predicting, sample, reduce)
+        loss = loss + self._auxiliary_loss(predicting.predictions, self.shares(sample), logging_output)
+        return loss, sample_size, logging_output
+
+    def _auxiliary_loss(
+        self, predictions: Mapping[str, Sequence[Prediction]], shares: Tensor, logging_output: dict[str, Any]
     ) -> Tensor | int:
-        """Return what the predictions of a pass add to the criterion's loss, and log them.
+        """Return what the predictions of a pass add to the loss, and log them.
 
         Args:
             predictions: of the model, by name.
-            targets: t_s, ``(sentences,)``.
+            shares: t_s, ``(sentences,)``.
             logging_output: gets the same keys in every batch, since fairseq adds up those of the first.
         """
         added: Tensor | int = 0
-        zero = torch.zeros((), device=targets.device)
+        zero = torch.zeros((), device=shares.device)
         for name in PREDICTED:
             some = predictions.get(name, ())
             squared = self.squared and name == "parent"
             losses = [p.squared_error() if squared else p.cross_entropy() for p in some]
-            numbers = sum((p.numbers(len(targets)) for p in some), start=zero.new_zeros(len(targets)))
-            of_sentences = targets / numbers.clamp(min=1)
+            numbers = sum((p.numbers(len(shares)) for p in some), start=zero.new_zeros(len(shares)))
+            of_sentences = shares / numbers.clamp(min=1)
             for prediction, of_rows in zip(some, losses, strict=True):
                 added = added + self.weights[name] * (of_rows * of_sentences[prediction.sentences]).sum()
             total = sum((of_rows.detach().sum() for of_rows in losses), start=zero)
@@ -91,9 +113,10 @@ class PredictedParses:
             }
         return added
 
-    @staticmethod
-    def reduce_metrics(logging_outputs: Sequence[Mapping[str, Any]]) -> None:
-        """Log the auxiliary losses as means over their predictions."""
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: Sequence[Mapping[str, Any]]) -> None:
+        """As fairseq's, and the auxiliary losses as means over their predictions."""
+        super().reduce_metrics(logging_outputs)
         for name in PREDICTED:
             total, correct, number = (
                 sum(log.get(f"{name}_{what}", 0) for log in logging_outputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import weakref
+from argparse import Namespace
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -24,7 +25,11 @@ TASK = SimpleNamespace(target_dictionary=small.dictionary())
 
 
 def ours(parent: float = 1.0, distance: float = 1.0, loss: str = "cross-entropy", *, sentence_avg: bool = False):
-    return LabelSmoothedCrossEntropyWithSyntax(TASK, parent, distance, loss, sentence_avg, 0.1)
+    cfg = Namespace(
+        parent_loss_weight=parent, distance_loss_weight=distance, parent_loss=loss, sentence_avg=sentence_avg,
+        label_smoothing=0.1,
+    )  # fmt: skip
+    return LabelSmoothedCrossEntropyWithSyntax.build_criterion(cfg, TASK)
 
 
 STOCK = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)

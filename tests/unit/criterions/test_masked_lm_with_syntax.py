@@ -23,7 +23,7 @@ STOCK = MaskedLmLoss(MaskedLmConfig(tpu=False), TASK)
 
 def ours(parent: float = 0.5, distance: float = 2.0) -> MaskedLmWithSyntax:
     weights = {"parent_loss_weight": parent, "distance_loss_weight": distance}
-    return MaskedLmWithSyntax(MaskedLmWithSyntaxConfig(tpu=False, **weights), TASK)
+    return MaskedLmWithSyntax.build_criterion(MaskedLmWithSyntaxConfig(tpu=False, **weights), TASK)
 
 
 def sample(rows: Sequence[int] = range(4)) -> dict:
