@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 
@@ -145,3 +145,12 @@ def options_of(declared: type, prefix: str = "") -> Iterator[Option]:
         (plain,) = [part for part in get_args(kind) if part is not type(None)] if optional else [kind]
         key = field.metadata["name"] or prefix + field.name
         yield Option(key, field.name, plain, optional, field.default, dict(field.metadata))
+
+
+def read_options(options: Iterable[Option], values: Any) -> dict[str, Any]:
+    """Return the checked values of options by their fields; of one that `values` has not, its default.
+
+    Raises:
+        ValueError: see :meth:`Option.checked`.
+    """
+    return {o.field: o.checked(getattr(values, o.key) if o.key in values else o.default) for o in options}

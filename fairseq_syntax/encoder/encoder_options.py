@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from fairseq_syntax.modules.fusion import FusionOptions
 from fairseq_syntax.modules.gates import COMBINATIONS, GATED
 from fairseq_syntax.modules.heads import PredictionOptions
 from fairseq_syntax.modules.tree_mixing import TreeMixingOptions
-from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of
+from fairseq_syntax.options import NONE, Option, check_names, names_in, option, options_of, read_options
 
 #: The name of the layer above the encoder in ``--syntax-layers``.
 TOP = "top"
@@ -167,17 +167,13 @@ class SyntaxEncoderOptions:
         Raises:
             ValueError: an option has an invalid value; names it.
         """
-
-        def given(options: Iterable[Option]) -> dict[str, Any]:
-            found = ((o, getattr(values, o.key) if o.key in values else o.default) for o in options)
-            return {o.field: o.checked(value) for o, value in found}
-
-        own = given(options_of(cls))
-        of_masks = {name: given(bias_options(name)) for name in bias_names()}  # checked also where not chosen
+        own = read_options(options_of(cls), values)
+        # Checked also where not chosen.
+        of_masks = {name: read_options(bias_options(name), values) for name in bias_names()}
         chosen = [name for name in names_in(own["masks"], bias_names()) if name in of_masks]
         options = cls(
             **own,
-            **{name: part(**given(options_of(part))) for name, part in PARTS.items()},
+            **{name: part(**read_options(options_of(part), values)) for name, part in PARTS.items()},
             biases=tuple(bias_type(name)(**of_masks[name]) for name in chosen),
             encoder_layers=encoder_layers,
             encoder_heads=encoder_heads,

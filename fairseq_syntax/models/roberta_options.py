@@ -4,16 +4,15 @@
 
 import argparse
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fairseq.models.roberta import RobertaModel
+from fairseq.models.transformer import TransformerConfig
 
-from fairseq_syntax.encoder.encoder_options import encoder_options
-from fairseq_syntax.models import transformer_options
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig
 from fairseq_syntax.modules.pooling import PoolingOptions
-from fairseq_syntax.options import options_of
+from fairseq_syntax.options import Option, options_of, read_options
 
 
 @dataclass
@@ -31,14 +30,13 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
         if isinstance(args, cls):
             return args
         cfg: SyntaxRobertaConfig = super().from_namespace(args)  # type: ignore[assignment]
-        given = ((o, getattr(args, o.key) if o.key in args else o.default) for o in options_of(PoolingOptions))
-        cfg.pooling = PoolingOptions(**{o.field: o.checked(value) for o, value in given})
+        cfg.pooling = PoolingOptions(**read_options(options_of(PoolingOptions), args))
         cfg.untied = bool(getattr(args, "untie_weights_roberta", False))
         return cfg
 
     @classmethod
-    def own_keys(cls) -> set[str]:
-        return super().own_keys() | {o.key for o in options_of(PoolingOptions)}
+    def own_options(cls) -> list[Option]:
+        return [*super().own_options(), *options_of(PoolingOptions)]
 
     @classmethod
     def _refuse_unknown(cls, keys: Iterable[str]) -> None:
@@ -72,8 +70,9 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
 
 
 def option_names() -> list[str]:
-    """Return the names of the options of all our models."""
-    return [*transformer_options.option_names(), *(o.key for o in options_of(PoolingOptions)), *_ROBERTAS]
+    """Return the names of the options of all our models, those of fairseq that are of no side among them."""
+    of_any = (field.name for field in fields(TransformerConfig))
+    return [*of_any, *(o.key for o in SyntaxRobertaConfig.own_options()), *_ROBERTAS]
 
 
 #: Options of RoBERTa, beside those of any Transformer, on which its computation depends.
@@ -88,5 +87,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="compute activations of layers again in the backward pass, for less memory",
     )
-    for o in (*encoder_options(), *options_of(PoolingOptions)):
+    for o in SyntaxRobertaConfig.own_options():
         o.add_to(parser)

@@ -5,7 +5,7 @@
 import argparse
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 
 from fairseq_syntax.encoder.encoder_options import SyntaxEncoderOptions, encoder_options
 from fairseq_syntax.modules.biases import bias_names
+from fairseq_syntax.options import Option
 
 
 @dataclass
@@ -51,14 +52,14 @@ class SyntaxTransformerConfig(TransformerConfig):
         return cfg
 
     @classmethod
-    def own_keys(cls) -> set[str]:
-        """Keys of the options that are not fairseq's."""
-        return {o.key for o in encoder_options()}
+    def own_options(cls) -> list[Option]:
+        """The options that are not fairseq's."""
+        return encoder_options()
 
     @classmethod
     def _refuse_unknown(cls, keys: Iterable[str]) -> None:
         """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
-        known = cls.own_keys()
+        known = {o.key for o in cls.own_options()}
         ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
         for key in keys:
             if key == "cpu_dropout":
@@ -170,11 +171,6 @@ _SEMANTICS = (
     "no_scale_embedding", "no_token_positional_embeddings", "cross_self_attention", "share_all_embeddings",
     "share_decoder_input_output_embed", "merge_src_tgt_embed",
 )  # fmt: skip
-
-
-def option_names() -> list[str]:
-    """Return the names of our options, and fairseq's that are of no side."""
-    return [*(field.name for field in fields(TransformerConfig)), *(o.key for o in encoder_options())]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
