@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from fairseq_syntax.data.composition import Segment, compose
-from fairseq_syntax.inference.hub import SentenceTooLong, one_line_each
-from fairseq_syntax.inference.reader import SourceReader
+from fairseq_syntax.inference.hub import SentenceTooLong
+from fairseq_syntax.inference.parsed_batch import ParsedBatch
 
 
 @dataclass(frozen=True)
@@ -49,50 +49,33 @@ class Example:
         return len(self.tokens)
 
 
-class ExampleReader:
-    """Reads the sentences of an example.
+def join_sentences(sentences: ParsedBatch, places: Sequence[Place], *, longest: int, truncate: bool) -> Example:
+    """Return the example of some sentences, of at most `longest` tokens.
 
     Args:
-        reader: of sentences.
-        encode: splits a sentence into subwords.
-        dictionary: fairseq's.
         places: of the sentences, in the order of an example's tokens.
+
+    Raises:
+        ValueError: there are more or fewer sentences than places.
+        SentenceTooLong: the example is longer, unless `truncate`.
     """
-
-    def __init__(self, reader: SourceReader, encode: Callable[[str], str], dictionary: Any, places: Sequence[Place]):
-        self.reader = reader
-        self.encode = encode
-        self.dictionary = dictionary
-        self.places = places
-
-    def read(self, sentences: Sequence[str], *, longest: int, truncate: bool) -> Example:
-        """Parse sentences and return their example, of at most `longest` tokens.
-
-        Raises:
-            TypeError: a sentence is no string.
-            ValueError: it has a line break inside; or there are more or fewer sentences than an example has.
-            SentenceTooLong: the example is longer, unless `truncate`.
-        """
-        lines = one_line_each(sentences)
-        if len(lines) != len(self.places):
-            raise ValueError(f"expected {len(self.places)} sentences, as the model's examples have, found {len(lines)}")
-        self.reader.restart()  # messages count the sentences of this call
-        batch = self.reader.read(lines, [self.encode(line) for line in lines], self.dictionary)
-        segments, parts = [], []
-        for place in self.places:
-            before = [] if place.before is None else [place.before]
-            tokens = batch.tokens[place.sentence]
-            features = {name: rows[place.sentence] for name, rows in batch.features.items()}
-            segments.append(Segment(features, len(tokens), before=len(before), most=place.most))
-            parts.append(torch.cat([torch.tensor(before, dtype=torch.long), tokens])[: place.most])
-        joined = torch.cat(parts)
-        if len(joined) > longest and not truncate:
-            raise SentenceTooLong(
-                f"expected an example of at most {longest} tokens with <s> and </s>, found {len(joined)} "
-                "(truncate=True cuts it)"
-            )
-        joined = joined[:longest]
-        return Example(joined, compose(segments, len(joined)), batch.without_parse)
+    if len(sentences) != len(places):
+        raise ValueError(f"expected {len(places)} sentences, as the model's examples have, found {len(sentences)}")
+    segments, parts = [], []
+    for place in places:
+        before = [] if place.before is None else [place.before]
+        tokens = sentences.tokens[place.sentence]
+        features = {name: rows[place.sentence] for name, rows in sentences.features.items()}
+        segments.append(Segment(features, len(tokens), before=len(before), most=place.most))
+        parts.append(torch.cat([torch.tensor(before, dtype=torch.long), tokens])[: place.most])
+    joined = torch.cat(parts)
+    if len(joined) > longest and not truncate:
+        raise SentenceTooLong(
+            f"expected an example of at most {longest} tokens with <s> and </s>, found {len(joined)} "
+            "(truncate=True cuts it)"
+        )
+    joined = joined[:longest]
+    return Example(joined, compose(segments, len(joined)), sentences.without_parse)
 
 
 def encoder(bpe: Any, markers: Collection[str] = ()) -> Callable[[str], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -18,9 +18,9 @@ from omegaconf import OmegaConf, open_dict
 from torch import Tensor
 
 from fairseq_syntax.checkpoints.safe_loading import naming
-from fairseq_syntax.inference.examples import Example, ExampleReader, encoder
-from fairseq_syntax.inference.hub import load_trained, refuse_unknown
-from fairseq_syntax.inference.reader import NewTextOptions, source_reader
+from fairseq_syntax.inference.examples import Example, encoder, join_sentences
+from fairseq_syntax.inference.hub import load_trained, one_line_each, refuse_unknown
+from fairseq_syntax.inference.reader import NewTextOptions, SourceReader, source_reader
 from fairseq_syntax.models.roberta_options import option_names
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
@@ -66,8 +66,12 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
             SentenceTooLong: the example is longer than the model can read, or than ``--truncate-to`` of its training.
         """
         longest = min(filter(None, (self.model.max_positions(), getattr(self.task.cfg, "truncate_to", None))))
+        lines = one_line_each([sentence, *more])
         with self._one_thread:
-            return self._reader.read([sentence, *more], longest=longest, truncate=truncate)
+            reader, encode = self._reader
+            reader.restart()  # messages count the sentences of this call
+            sentences = reader.read(lines, [encode(line) for line in lines], self.task.source_dictionary)
+        return join_sentences(sentences, self.task.example_places, longest=longest, truncate=truncate)
 
     def encode(self, sentence: str, *addl_sentences: str, **kwargs: Any) -> Tensor:
         """As fairseq's: tokens alone; :class:`ValueError` if the model needs parses."""
@@ -117,19 +121,16 @@ class SyntaxRobertaHubInterface(RobertaHubInterface):
         return logits if return_logits or logits.shape[1] == 1 else F.log_softmax(logits, dim=-1)
 
     @cached_property
-    def _reader(self) -> ExampleReader:
-        """The reader of new text. The first time, it loads the parser."""
-        places = getattr(self.task, "example_places", ())
-        if not places:
+    def _reader(self) -> tuple[SourceReader, Callable[[str], str]]:
+        """The reader of new text, and the function that splits it. The first time, it loads the parser."""
+        if not getattr(self.task, "example_places", ()):
             tasks = "syntax_sentence_prediction, syntax_sentence_ranking or syntax_masked_lm"
             raise ValueError(f"expected a model of --task {tasks}, found one of {type(self.task).__name__}")
         encoder_json = getattr(self.cfg.bpe, "gpt2_encoder_json", None)
         path = None if encoder_json is None else file_utils.cached_path(encoder_json)  # fairseq's default is a URL
         options = replace(self._new_text, gpt2_encoder_json=path)
         reader = source_reader(options, self.model.syntax_features, self.task.texts)
-        return ExampleReader(
-            reader, encoder(self.bpe, read_markers(reader.settings.markers)), self.task.source_dictionary, places
-        )
+        return reader, encoder(self.bpe, read_markers(reader.settings.markers))
 
     def _batch(
         self, tokens: Tensor | Example | Sequence[Example], src_syntax: Mapping[str, Tensor] | None
