@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset, NestedDictionaryDataset, TokenBlockDataset
+from fairseq.data import FairseqDataset, TokenBlockDataset
 from torch import Tensor
 
 from fairseq_syntax.data.composition import Segment, compose
@@ -102,15 +102,6 @@ class BlockFeatures(ExampleFeatures):
             self.texts[0].segment(line, before=n, most=n + int(self.kept[line]))
             for line, n in zip(range(first, last + 1), before, strict=True)
         ]
-
-
-def add_features(dataset: Any, key: str, features: ExampleFeatures) -> None:
-    """Add features to a nested dataset, also within one that sorts it.
-
-    Args:
-        key: of the batches' part that gets them, such as ``net_input``.
-    """
-    innermost(dataset, NestedDictionaryDataset).defn[f"{key}.src_syntax"] = features
 
 
 def innermost(dataset: Any, kind: type) -> Any:

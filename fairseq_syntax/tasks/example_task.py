@@ -6,13 +6,13 @@ import filecmp
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Optional
 
-from fairseq.data import Dictionary, FairseqDataset, SortDataset
+from fairseq.data import Dictionary, FairseqDataset, NestedDictionaryDataset, SortDataset
 
 from fairseq_syntax.compat.last_batch import AllExamples
-from fairseq_syntax.data.examples import Lines, Renumbered
+from fairseq_syntax.data.examples import ExampleFeatures, Lines, Renumbered
 from fairseq_syntax.data.features import SplitFeatures, line_lengths
 from fairseq_syntax.data.training_record import DataBins, label_vocabulary
 from fairseq_syntax.inference.recorded_parser import OF_FILES
@@ -145,10 +145,18 @@ class ExampleTask(SyntaxTask):
         if len(labels) != lines:
             raise InputError(path, None, f"expected {lines} lines, as the texts have, found {len(labels)}")
 
-    def check_tokens(self, *, first: int | None, separator: int | None) -> None:
-        """Refuse tokens before a line that features do not take for ``<s>`` and ``</s>``."""
-        symbols = self.dictionary
-        options = ("--init-token", first, symbols.bos()), ("--separator-token", separator, symbols.eos())
+    def add_features(self, nested: NestedDictionaryDataset, key: str, texts: Sequence[Lines]) -> None:
+        """Add features of examples to the part of batches under a key, such as ``net_input``.
+
+        Args:
+            texts: in the order of an example's tokens.
+
+        Raises:
+            ValueError: tokens before a line are others than ``<s>`` and ``</s>``, for which features take them, or
+                lines are cropped.
+        """
+        symbols, before = self.dictionary, (self.cfg.init_token, self.cfg.separator_token)
+        options = ("--init-token", before[0], symbols.bos()), ("--separator-token", before[1], symbols.eos())
         for option, found, expected in options:
             if found not in (None, expected):
                 raise ValueError(
@@ -157,6 +165,8 @@ class ExampleTask(SyntaxTask):
                 )
         if self.cfg.shorten_method == "random_crop":
             raise ValueError("--shorten-method: expected none or truncate, which cut features, too; found random_crop")
+        texts = [replace(lines, before=int(token is not None)) for lines, token in zip(texts, before, strict=False)]
+        nested.defn[f"{key}.src_syntax"] = ExampleFeatures(texts, nested.defn[f"{key}.src_tokens"].sizes)
 
     @contextmanager
     def truncating(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMConfig, MaskedLMTask
 
 from fairseq_syntax.compat.last_batch import AllExamples
-from fairseq_syntax.data.examples import BlockFeatures, Lines, add_features, innermost
+from fairseq_syntax.data.examples import BlockFeatures, Lines, innermost
 from fairseq_syntax.data.features import line_lengths
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference.examples import Place
@@ -68,7 +68,7 @@ class SyntaxMaskedLMTask(SyntaxTask, MaskedLMTask):
             tokens = nested.defn["net_input.src_tokens"]
             blocks = innermost(tokens, TokenBlockDataset)
             lines = Lines(features, line_lengths(text, split, epoch=epoch, combine=combine))
-            add_features(nested, "net_input", BlockFeatures(lines, blocks, tokens.sizes))
+            nested.defn["net_input.src_syntax"] = BlockFeatures(lines, blocks, tokens.sizes)
         self.datasets[split] = AllExamples(self.datasets[split])
 
     def _check_blocks(self) -> None:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import numpy as np
@@ -18,7 +18,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from fairseq_syntax.compat import scores_of_processes
-from fairseq_syntax.data.examples import ExampleFeatures, Lines, Renumbered, add_features, innermost
+from fairseq_syntax.data.examples import Lines, Renumbered, innermost
 from fairseq_syntax.data.training_record import DataBins
 from fairseq_syntax.inference import roberta_hub
 from fairseq_syntax.inference.examples import Place
@@ -169,7 +169,7 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
         if self._markers:
             self._check_markers(split, nested.defn["net_input.src_tokens"])
         if self.syntax_features:
-            self._add_features(nested, lines)
+            self.add_features(nested, "net_input", lines)
         if "target" in nested.defn and not self.cfg.regression_target:
             self._number_labels(nested)
         self.datasets[split] = self.in_batches(self.datasets[split])
@@ -190,16 +190,13 @@ class SyntaxSentencePredictionTask(ExampleTask, SentencePredictionTask):
                 f"found none; {len(lacking)} markers are absent, or cut off",
             )  # fmt: skip
 
-    def _add_features(self, nested: NestedDictionaryDataset, lines: Sequence[Lines]) -> None:
-        cfg = self.cfg
-        self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
+    def add_features(self, nested: NestedDictionaryDataset, key: str, texts: Sequence[Lines]) -> None:
+        """As the base's; :class:`ValueError` also for options under which batches have other tokens."""
         for option in ("d2v2_multi", "add_prev_output_tokens"):
-            if getattr(cfg, option):
+            if getattr(self.cfg, option):
                 name = option.replace("_", "-")
                 raise ValueError(f"--{name}: expected without it, since the model needs features")
-        before = [int(token is not None) for token in (cfg.init_token, cfg.separator_token)]
-        texts = [replace(of_text, before=n) for of_text, n in zip(lines, before[: len(lines)], strict=True)]
-        add_features(nested, "net_input", ExampleFeatures(texts, nested.defn["net_input.src_tokens"].sizes))
+        super().add_features(nested, key, texts)
 
     def _number_labels(self, nested: NestedDictionaryDataset) -> None:
         """Number labels by name, as the model does; those of a line are padded if the criterion takes several."""

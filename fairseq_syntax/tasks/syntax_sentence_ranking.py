@@ -24,7 +24,7 @@ from fairseq.tasks.sentence_prediction import SHORTEN_METHOD_CHOICES
 from fairseq.tasks.sentence_ranking import SentenceRankingTask
 from omegaconf import II, MISSING, OmegaConf
 
-from fairseq_syntax.data.examples import ExampleFeatures, add_features, innermost
+from fairseq_syntax.data.examples import innermost
 from fairseq_syntax.inference.examples import Place
 from fairseq_syntax.tasks.example_task import ExampleTask, ExampleTaskConfig
 
@@ -137,14 +137,10 @@ class SyntaxSentenceRankingTask(ExampleTask, SentenceRankingTask):
                     tokens = self._after_context(k, split, combine=combine)
                     nested.defn[f"net_input{k}.src_tokens"] = RightPadDataset(tokens, self.dictionary.pad())
         if self.syntax_features:
-            self.check_tokens(first=cfg.init_token, separator=cfg.separator_token)
-            before = [int(token is not None) for token in (cfg.init_token, cfg.separator_token)]
             for k, option in enumerate(options, start=1):
                 option = replace(option, most=cfg.max_option_length)
                 texts = [context, option] if cfg.context_first else [option, context]
-                texts = [replace(lines, before=number) for lines, number in zip(texts, before, strict=True)]
-                features = ExampleFeatures(texts, nested.defn[f"net_input{k}.src_tokens"].sizes)
-                add_features(nested, f"net_input{k}", features)
+                self.add_features(nested, f"net_input{k}", texts)
         self.datasets[split] = self.in_batches(self.datasets[split])
 
     def _after_context(self, k: int, split: str, *, combine: bool) -> FairseqDataset:
