@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,25 +19,6 @@ from fairseq_syntax.tasks.syntax_span_prediction import LABELS, SyntaxSpanPredic
 from syntax_data.errors import InputError
 from syntax_data.squad.answers import WindowLogits, best_spans, null_score, verified
 from syntax_data.squad.read import Passage, read_passages
-
-
-@dataclass(frozen=True)
-class AnswerSettings:
-    """How answers are found.
-
-    Attributes:
-        n_best: number of a question's answers.
-        max_length: subwords of an answer.
-        weights: β₁ of diff, and β₂ of a verifier's logits.
-        batch_size: windows in a batch.
-        cpu: use no GPU.
-    """
-
-    n_best: int = 20
-    max_length: int = 30
-    weights: tuple[float, float] = (1.0, 1.0)
-    batch_size: int = 32
-    cpu: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,49 +39,45 @@ class QuestionAnswers:
     diff: float
     answers: list[Answer]
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
-
-def answer_split(
-    data: str, split: str, path: str, *, verifier: str | None, settings: AnswerSettings
-) -> dict[str, QuestionAnswers]:
+def answer_split(args: Namespace) -> dict[str, QuestionAnswers]:
     """Return the answers of a checkpoint's model by the questions' ids.
 
+    Of a passage's windows the one counts that a verifier, if there is one, finds most answerable.
+
     Args:
-        verifier: checkpoint of a classifier of windows as answerable or impossible. Of a passage's windows the one
-            counts that it finds most answerable.
+        args: those of ``fairseq-syntax-squad answer``.
 
     Raises:
         InputError: a checkpoint is another one, or the data does not fit it.
     """
-    state, task = read_checkpoint(path, data)
+    state, task = read_checkpoint(args.path, args.data)
     name = getattr(state["cfg"].criterion, "classification_head_name", None)
     if not isinstance(task, SyntaxSpanPredictionTask) or f"span_heads.{name}.weight" not in state["model"]:
         expected = "a model of --task syntax_span_prediction --criterion span_prediction"
-        raise InputError(path, None, f"expected {expected}, found one of --task {state['cfg'].task._name}")
-    of_items = dict(_outputs(build_trained(path, state, task, cpu=settings.cpu), task, split, settings))
-    dataset = task.dataset(split)
-    passages = _passages(os.path.join(data, f"{split}.passages.jsonl"), dataset.passages)
-    verifiers = _verify(verifier, task, split, settings) if verifier else None
+        raise InputError(args.path, None, f"expected {expected}, found one of --task {state['cfg'].task._name}")
+    of_items = dict(_outputs(build_trained(args.path, state, task, cpu=args.cpu), task, args))
+    dataset = task.dataset(args.gen_subset)
+    passages = _passages(os.path.join(args.data, f"{args.gen_subset}.passages.jsonl"), dataset.passages)
+    verifiers = _verify(task, args) if args.verifier else None
     found = {}
     for example, items in zip(dataset.examples, _items_of_examples(dataset), strict=True):
         of_windows = [_window_logits(dataset.windows[item][1], *of_items[item]) for item in items]
-        spans = best_spans(of_windows, count=settings.n_best, max_length=settings.max_length)
+        spans = best_spans(of_windows, count=args.n_best, max_length=args.max_answer_length)
         diff = null_score(of_windows) - spans[0].score
         if verifiers:
             answerable, impossible = min((verifiers[item] for item in items), key=lambda logits: logits[1] - logits[0])
-            diff = verified(diff, impossible, answerable, weights=settings.weights)
+            diff = verified(diff, impossible, answerable, weights=args.verifier_weights)
         of_passage = passages[example.passage]
         answers = [Answer(of_passage.span(span.first, span.last), span.score) for span in spans]
         found[example.id] = QuestionAnswers(diff, answers)
     return found
 
 
-def _outputs(model: Any, task: Any, split: str, settings: AnswerSettings) -> Iterator[tuple[int, tuple[Tensor, Any]]]:
-    """Yield the number of each item of a split, with the outputs of the model's head and the place of the passage."""
-    load_split(task, task.cfg.data, split)
-    for batch in batches(task, split, settings.batch_size, model):
+def _outputs(model: Any, task: Any, args: Namespace) -> Iterator[tuple[int, tuple[Tensor, Any]]]:
+    """Yield the number of each item of the split, with the outputs of the model's head and the place of the passage."""
+    load_split(task, args.data, args.gen_subset)
+    for batch in batches(task, args.gen_subset, args.batch_size, model):
         with torch.no_grad():
             outputs, _ = model(**batch["net_input"], classification_head_name=task.cfg.classification_head_name)
         rows = zip(outputs.float().cpu(), batch["passage"].tolist(), strict=True)
@@ -135,22 +113,22 @@ def _passages(path: str, binarized: Text) -> list[Passage]:
     return passages
 
 
-def _verify(path: str, task: SyntaxSpanPredictionTask, split: str, settings: AnswerSettings) -> dict[int, list[float]]:
-    """Return a verifier's logits of answerable and impossible, by the numbers of a split's items.
+def _verify(task: SyntaxSpanPredictionTask, args: Namespace) -> dict[int, list[float]]:
+    """Return the verifier's logits of answerable and impossible, by the numbers of the split's items.
 
     It may also be one of ``--task syntax_sentence_prediction``, which reads the same windows as those of `task`.
     """
-    state = checkpoint_utils.load_checkpoint_to_cpu(path, {})
+    state = checkpoint_utils.load_checkpoint_to_cpu(args.verifier, {})
     names = (getattr(state["cfg"].model, "label_names", None) or "").split()
     if set(names) != set(LABELS):
         expected = f"a classifier of {' and '.join(LABELS)}"
-        raise InputError(path, None, f"expected {expected}, found labels {' '.join(names) or '(none)'}")
+        raise InputError(args.verifier, None, f"expected {expected}, found labels {' '.join(names) or '(none)'}")
     cfg = copy(task.cfg)
     cfg.criterion_name = "sentence_prediction"
     cfg.classification_head_name = state["cfg"].criterion.classification_head_name
     cfg.max_positions = state["cfg"].model.max_positions
     of_windows = tasks.setup_task(cfg)
-    model = build_trained(path, state, of_windows, cpu=settings.cpu)
+    model = build_trained(args.verifier, state, of_windows, cpu=args.cpu)
     order = [names.index(label) for label in LABELS]
-    outputs = _outputs(model, of_windows, split, settings)
+    outputs = _outputs(model, of_windows, args)
     return {item: [float(logits[number]) for number in order] for item, (logits, _) in outputs}

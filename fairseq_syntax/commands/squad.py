@@ -24,6 +24,7 @@ import math
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from syntax_data.commands.main import UsageError, command_line, positive, run
@@ -82,7 +83,7 @@ def answer(args: Namespace) -> None:
     """Write answers, and print how many there are."""
     from fairseq import utils
 
-    from fairseq_syntax.commands.question_answers import AnswerSettings, answer_split
+    from fairseq_syntax.commands.question_answers import answer_split
     from fairseq_syntax.commands.trained import memory_errors
 
     utils.import_user_module(args)
@@ -91,19 +92,12 @@ def answer(args: Namespace) -> None:
     read += [os.path.join(args.data, f"{args.gen_subset}.{name}.jsonl") for name in ("examples", "passages")]
     for output in outputs:
         refuse_to_overwrite(output, read)
-    settings = AnswerSettings(
-        n_best=args.n_best,
-        max_length=args.max_answer_length,
-        weights=tuple(args.verifier_weights),
-        batch_size=args.batch_size,
-        cpu=args.cpu,
-    )
     with memory_errors():
-        found = answer_split(args.data, args.gen_subset, args.path, verifier=args.verifier, settings=settings)
+        found = answer_split(args)
     predictions = {id: "" if of.diff > args.threshold else of.answers[0].text for id, of in found.items()}
     _write(args.output, predictions)
     if args.n_best_output is not None:
-        _write(args.n_best_output, {id: of.as_dict() for id, of in found.items()})
+        _write(args.n_best_output, {id: asdict(of) for id, of in found.items()})
     count = sum(map(bool, predictions.values()))
     print(f"{args.output}: {len(predictions)} questions, {count} with an answer (δ = {args.threshold:g})")
 
