@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -88,20 +89,26 @@ class LiveParser(Parser):
         used = {"multiword": self.multiword, "word_labels": self.word_labels}
         return {"pretokenized": self.pretokenized, **{name: value for name, value in used.items() if value}}
 
+    @staticmethod
+    def given_settings(args: Namespace) -> dict[str, Any]:
+        """Return the arguments of this class that a command line has."""
+        names = ("pretokenized", "max_tokens", "ner", "multiword")
+        return {name: getattr(args, name) for name in names if name in args}
+
+    @staticmethod
+    def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of this class that a parser's description records."""
+        return {
+            "pretokenized": description.get("pretokenized", False),
+            "max_tokens": description.get("settings", {}).get("max_tokens", MAX_TOKENS),
+            "ner": NER in description.get("word_labels", ()),
+            "multiword": description.get("multiword", False),
+        }
+
 
 def add_device(group: Any) -> None:
     """Add ``--device`` to a group of argparse's."""
     group.add_argument("--device", choices=["cpu", "cuda"], help="where it runs (default: on a GPU if there is one)")
-
-
-def recorded_settings(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of :class:`LiveParser` that a parser's description records."""
-    return {
-        "pretokenized": description.get("pretokenized", False),
-        "max_tokens": description.get("settings", {}).get("max_tokens", MAX_TOKENS),
-        "ner": NER in description.get("word_labels", ()),
-        "multiword": description.get("multiword", False),
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree, recorded_settings
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -80,13 +80,7 @@ class SpacyParser(LiveParser):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> SpacyParser:
-        return cls(
-            model=args.model,
-            device=args.device,
-            pretokenized=args.pretokenized,
-            max_tokens=args.max_tokens,
-            ner=args.ner,
-        )
+        return cls(model=args.model, device=args.device, **cls.given_settings(args))
 
     @classmethod
     def from_description(
@@ -95,7 +89,7 @@ class SpacyParser(LiveParser):
         name = models or description.get("model", {}).get("name")
         if name is None:
             raise ValueError("the training data records no spaCy pipeline: --parser-models names one, or its folder")
-        return cls(model=name, kinds=kinds, device=device, **recorded_settings(description))
+        return cls(model=name, kinds=kinds, device=device, **cls.recorded_settings(description))
 
     def describe(self) -> dict[str, Any]:
         import spacy

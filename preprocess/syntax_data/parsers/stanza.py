@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree, recorded_settings
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -121,20 +121,17 @@ class StanzaParser(LiveParser):
         return cls(
             lang=args.lang,
             processors=args.processors.split(","),
-            pretokenized=args.pretokenized,
-            max_tokens=args.max_tokens,
-            ner=args.ner,
-            multiword=args.multiword,
             device=args.device,
             stanza_dir=args.stanza_dir,
             download=args.download,
+            **cls.given_settings(args),
         )
 
     @classmethod
     def from_description(
         cls, description: Mapping[str, Any], *, kinds: Sequence[str], models: str | None, device: str | None
     ) -> StanzaParser:
-        settings = recorded_settings(description)
+        settings = cls.recorded_settings(description)
         wanted = [processor for processor, kind in _KINDS.items() if kind in kinds]
         recorded = [stage for stage in description.get("processors", ()) if stage in _KINDS]
         multiword = settings["multiword"] or not settings["pretokenized"]

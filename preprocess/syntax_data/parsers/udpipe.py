@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, dependency_tree, recorded_settings
+from syntax_data.parsers.live import LiveParser, RawText, Token, Word, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -55,12 +55,7 @@ class UdpipeParser(LiveParser):
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> UdpipeParser:
-        return cls(
-            model=args.model,
-            pretokenized=args.pretokenized,
-            max_tokens=args.max_tokens,
-            multiword=args.multiword,
-        )
+        return cls(model=args.model, **cls.given_settings(args))
 
     @classmethod
     def from_description(
@@ -70,7 +65,7 @@ class UdpipeParser(LiveParser):
         model = models if models is None or os.path.isfile(models) else os.path.join(models, file)
         if model is None or not os.path.isfile(model):
             raise ValueError(f"--parser-models: expected UDPipe's model {file!r} or its folder, found {models!r}")
-        return cls(model=model, **recorded_settings(description))
+        return cls(model=model, **cls.recorded_settings(description))
 
     def describe(self) -> dict[str, Any]:
         version = self._udpipe.Version.current()
