@@ -97,13 +97,20 @@ def parse_kinds(names: Iterable[str]) -> list[str]:
 
 
 def truncate(features: Mapping[str, np.ndarray], length: int) -> dict[str, np.ndarray]:
-    """Cut features, ``(n,)`` or ``(0,)``, to `length` - 1 subwords and ``</s>``.
+    """Cut features, ``(n,)`` or ``(0,)``, to the first `length` - 1 subwords and ``</s>``; see :func:`window`."""
+    return window(features, range(length - 1))
+
+
+def window(features: Mapping[str, np.ndarray], subwords: range) -> dict[str, np.ndarray]:
+    """Cut features, ``(n,)`` or ``(0,)``, to consecutive subwords and ``</s>``.
 
     Attention biases from them are sub-matrices of the whole sentence's. ``head`` needs ``word`` beside it. Raises
     :class:`ValueError` if the heads of what is cut off lead into a cycle.
     """
+    end = max(map(len, features.values()), default=0) - 1
+    kept = np.append(np.arange(subwords.start, subwords.stop), end)
     return {
-        name: FEATURES[name].cut(values, length - 1, features) if len(values) > length else values
+        name: FEATURES[name].cut(values, kept, features) if len(values) > len(kept) else values
         for name, values in features.items()
     }
 
@@ -112,7 +119,7 @@ def resegment(features: Mapping[str, np.ndarray], first_in: np.ndarray) -> dict[
     """Spread features, ``(n,)`` or ``(0,)``, over other subwords of the same text.
 
     ``head`` needs ``word`` beside it, and ``shared_category`` needs ``distance`` where words may get no subword. Raises
-    as :func:`truncate`.
+    as :func:`window`.
 
     Args:
         first_in: the subword of the n in which the first character of each of the k others is, ``(k,)``, never falling;
@@ -121,18 +128,4 @@ def resegment(features: Mapping[str, np.ndarray], first_in: np.ndarray) -> dict[
     return {
         name: FEATURES[name].resegmented(values, first_in, features) if len(values) else values
         for name, values in features.items()
-    }
-
-
-def window(features: Mapping[str, np.ndarray], subwords: range) -> dict[str, np.ndarray]:
-    """Cut features, ``(n,)`` or ``(0,)``, to consecutive subwords and ``</s>``.
-
-    See :func:`truncate`.
-    """
-    cut = truncate(features, subwords.stop + 1)
-    if not subwords.start:
-        return cut
-    return {
-        name: FEATURES[name].without_first(values, subwords.start, cut) if len(values) else values
-        for name, values in cut.items()
     }

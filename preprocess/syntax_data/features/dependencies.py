@@ -25,7 +25,7 @@ def head_feature(word_of: Sequence[int], tree: DependencyTree) -> list[int]:
     return _reattached(np.array([*heads, 0]), np.arange(end + 1), np.array([*word_of, end])).tolist()
 
 
-def _reattached(values: np.ndarray, word: np.ndarray, kept: slice | np.ndarray) -> np.ndarray:
+def _reattached(values: np.ndarray, word: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """``head`` of the subwords `kept`: a word whose head is not among them depends on its nearest ancestor that is.
 
     Raises :class:`ValueError` if the heads of other words lead into a cycle.
@@ -66,19 +66,11 @@ class Head(Feature):
             values = [*values[: symbol.start], *[head] * len(symbol), *values[symbol.start :]]
         return values
 
-    def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """A word whose head is cut off depends on its nearest ancestor that is kept.
-
-        Needs ``word`` in `features`. Raises :class:`ValueError` if the heads that are cut off lead into a cycle.
-        """
-        return np.append(_reattached(values, features["word"], slice(kept)), values[-1:])
-
-    def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """As :meth:`cut`, of which the beginning is cut off."""
-        return _reattached(values, features["word"], slice(first, None))
-
     def resegmented(self, values: np.ndarray, first_in: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """As :meth:`cut`, of words in which no subword begins."""
+        """A word in whose head no subword begins depends on its nearest ancestor in which one does.
+
+        Needs ``word`` in `features`. Raises :class:`ValueError` if the heads of words without one lead into a cycle.
+        """
         return _reattached(values, features["word"], first_in)
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], _labels: Sequence[str]) -> Wrong:

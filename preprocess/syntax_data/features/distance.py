@@ -100,14 +100,8 @@ class Distance(Feature):
             values = [*values[: symbol.start], *[0] * (len(symbol) - 1), last, *values[symbol.start :]]
         return values
 
-    def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The boundary at the cut is infinite."""
-        cut = values[: kept + 1].copy()
-        cut[max(kept - 1, 0) :] = INFINITE
-        return cut
-
     def resegmented(self, values: np.ndarray, first_in: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Distances over subwords in which none begins are the greatest on the way."""
+        """Distances over subwords in which none begins are the greatest on the way: infinite before ``</s>``."""
         inside = np.append(first_in[:-1] == first_in[1:], False)
         return np.where(inside, 0, np.maximum.reduceat(values, first_in)).astype(values.dtype)
 

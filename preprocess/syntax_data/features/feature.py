@@ -82,19 +82,12 @@ class Feature(ABC):
     def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
         """Insert the values of the sentence's symbols."""
 
-    @abstractmethod
-    def cut(self, values: np.ndarray, kept: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The values, ``(kept + 1,)``, of the first `kept` subwords and ``</s>``.
+    def cut(self, values: np.ndarray, kept: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The values, ``(k,)``, of the subwords `kept`, ``(k,)``, consecutive ones and ``</s>``.
 
         `values` are ``(n,)``, `features` all features of the sentence by name.
         """
-
-    def without_first(self, values: np.ndarray, first: int, features: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The values of subword `first` and those after it, ``(n - first,)``.
-
-        Arguments are those of :meth:`cut`.
-        """
-        return values[first:]
+        return self.resegmented(values, kept, features)
 
     def resegmented(self, values: np.ndarray, first_in: np.ndarray, features: Mapping[str, np.ndarray]) -> np.ndarray:
         """The values, ``(k,)``, of the same text in other subwords, and ``</s>``.

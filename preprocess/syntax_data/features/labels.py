@@ -27,8 +27,8 @@ class LabelFeature(Feature):
             values = [*values[: symbol.start], *[0] * len(symbol), *values[symbol.start :]]
         return values
 
-    def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.append(values[:kept], values[-1:])
+    def cut(self, values: np.ndarray, kept: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
+        return values[kept]
 
     def wrong(self, rows: Rows, features: Mapping[str, Rows], labels: Sequence[str]) -> Wrong:
         yield rows.last & (rows.values != 0), "0 for </s>"

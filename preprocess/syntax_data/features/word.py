@@ -45,12 +45,6 @@ class Word(Feature):
     def with_symbols(self, values: list[int], sentence: AlignedSentence) -> list[int]:
         return insert_symbol_words(values, sentence.symbols)[0]
 
-    def cut(self, values: np.ndarray, kept: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-        return np.append(values[:kept], values[kept - 1] + 1 if kept else 0).astype(values.dtype)
-
-    def without_first(self, values: np.ndarray, first: int, _: Mapping[str, np.ndarray]) -> np.ndarray:
-        return values[first:] - values[first]
-
     def resegmented(self, values: np.ndarray, first_in: np.ndarray, _: Mapping[str, np.ndarray]) -> np.ndarray:
         words = values[first_in]
         return np.cumsum(np.diff(words, prepend=words[:1]) > 0).astype(values.dtype)

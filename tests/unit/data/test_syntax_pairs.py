@@ -198,11 +198,10 @@ def test_truncation_cuts_every_feature_and_refuses_a_cycle_beyond_the_cut():
     assert {name: values.tolist() for name, values in truncate(features, 3).items()} == expected
     cyclic = {"word": np.arange(6), "head": np.array([0, 4, 1, 5, 4, 0])}
     assert truncate(cyclic, 1)["head"].tolist() == [0]
-    for rows, cut in (
-        (None, [100, INFINITE, INFINITE]),
-        ({n: small.Rows([range(3), v]) for n, v in cyclic.items()}, None),
-    ):
-        data = dataset([3, 6], truncated=True, features=rows)
+    distances = {"distance": np.array([100, 101, 102, 103, INFINITE, INFINITE])}
+    for rows, cut in ((distances, [100, INFINITE, INFINITE]), (cyclic, None)):
+        features = {name: small.Rows([range(3), values]) for name, values in rows.items()}
+        data = dataset([3, 6], truncated=True, features=features)
         data.src.rows[1] = data.src.rows[1][-3:]
         if cut:
             assert data[1]["syntax"]["distance"].tolist() == cut
