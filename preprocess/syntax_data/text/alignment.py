@@ -78,11 +78,14 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
         return subwords.word_of
     if not subwords.accents:
         tokens = [without_accents(token) for token in tokens]
-    pieces = _fill_unknown(subwords, tokens)
+    pieces = _fill_unknown(subwords, tokens, every_dash=True)
     text, in_text = fold("".join(pieces), every_dash=True)
     parse, in_parse = fold("".join(tokens), every_dash=True)
     same = same_folded(text, parse)
     if not same:  # else it is known which dash is which
+        if subwords.unknown:
+            pieces = _fill_unknown(subwords, tokens, every_dash=False)
+            text, in_text = fold("".join(pieces), every_dash=True)
         starts = _starts(pieces, in_text)
         of_words = [start for i, start in enumerate(starts) if not i or subwords.word_of[i] != subwords.word_of[i - 1]]
         text, in_text = one_dash(text, in_text, of_words)
@@ -107,17 +110,17 @@ def align(subwords: Subwords, tokens: Sequence[str]) -> list[int]:
     return word_of
 
 
-def _fill_unknown(subwords: Subwords, tokens: Sequence[str]) -> list[str]:
+def _fill_unknown(subwords: Subwords, tokens: Sequence[str], *, every_dash: bool) -> list[str]:
     """The pieces, with its token for each unknown one, up to the first that is not one token."""
     pieces = list(subwords.pieces)
     if not subwords.unknown:
         return pieces
-    parse, in_parse = fold("".join(tokens))
+    parse, in_parse = fold("".join(tokens), every_dash=every_dash)
     starts = _starts(tokens, in_parse)
     ends = [*starts[1:], len(parse)]
     first = end = 0  # of the pieces, and of the parse, that are not compared yet
     for i in sorted(subwords.unknown):
-        before, _ = fold("".join(pieces[first:i]))
+        before, _ = fold("".join(pieces[first:i]), every_dash=every_dash)
         start = end + len(before)
         token = bisect_right(starts, start) - 1
         if start >= len(parse) or starts[token] != start or not parse.startswith(before, end):

@@ -228,6 +228,7 @@ def test_bytes_that_are_shared_or_wrong(letters, pieces, inside):
         ("[UNK] a ##b [UNK]", "日本 ab ???", [0, 1, 1, 2]),
         ("a [UNK] [UNK] b", "a \u0301 x\u200b yy b", [0, 2, 3, 4]),
         ("[UNK] - [UNK]", "x -- y", [0, 1, 2]),
+        ("- [UNK] a", "- - a", [0, 1, 2]),
         ("[UNK] &amp ; b", "[UNK] & b", [0, 1, 1, 2]),
         ("## # a", "## # a", [0, 1, 2]),
         ("ᾳ", "ᾳ", [0]),
