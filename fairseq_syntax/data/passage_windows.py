@@ -16,7 +16,7 @@ from fairseq_syntax.data.composition import Segment, compose
 from fairseq_syntax.data.features import SplitFeatures
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 from syntax_data.features import window as window_of_features
-from syntax_data.squad.read import Example
+from syntax_data.squad.read import SquadExample
 from syntax_data.squad.windows import windows
 
 #: Tokens of an example that are neither question nor passage: ``<s> … </s> </s> … </s>``.
@@ -95,7 +95,7 @@ class PassageWindows(FairseqDataset):
 
     def __init__(
         self,
-        examples: Sequence[Example],
+        examples: Sequence[SquadExample],
         *,
         questions: Text,
         passages: Text,
@@ -121,7 +121,7 @@ class PassageWindows(FairseqDataset):
             [SPECIAL_TOKENS + self._question_length(examples[i]) + len(window) for i, window in self.windows], int
         )
 
-    def _check(self, example: Example) -> None:
+    def _check(self, example: SquadExample) -> None:
         for name, lines, line in (
             ("question", self.questions, example.question),
             ("passage", self.passages, example.passage),
@@ -139,7 +139,7 @@ class PassageWindows(FairseqDataset):
                 "examples of the text in passage/?"
             )
 
-    def _question_length(self, example: Example) -> int:
+    def _question_length(self, example: SquadExample) -> int:
         return min(self.questions.subwords(example.question), self.layout.max_question)
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ class SubwordModel(ABC):
         """
         if not os.path.isfile(path):
             raise InputError(path, None, f"expected a model of subwords, found {describe_path(path)}")
-        for kind in (Sentencepiece, SubwordNmt):
+        for kind in (SentencepieceSampler, SubwordNmtSampler):
             with suppress(RuntimeError, UnicodeDecodeError, SystemExit):
                 return kind(path)
         raise InputError(path, None, "expected a model of sentencepiece or merges of subword-nmt, found neither")
@@ -77,7 +77,7 @@ class SubwordModel(ABC):
         """Inside the block, draws of this thread follow from `seed` alone."""
 
 
-class SubwordNmt(SubwordModel):
+class SubwordNmtSampler(SubwordModel):
     """Merges of subword-nmt; ``@@`` ends subwords inside of a word."""
 
     def __init__(self, path: str):
@@ -111,7 +111,7 @@ class SubwordNmt(SubwordModel):
             random.setstate(state)
 
 
-class Sentencepiece(SubwordModel):
+class SentencepieceSampler(SubwordModel):
     """A model of sentencepiece; ``▁`` begins a word."""
 
     def __init__(self, path: str):

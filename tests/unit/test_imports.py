@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,3 +134,11 @@ def test_modules_that_are_imported_by_name_count(tmp_path):
     files = modules()
     found = ["fairseq", "fairseq_syntax.modules.biases", "fairseq_syntax.modules.trace", "torch"]
     assert sorted(imported("fairseq_syntax.x", path, files)) == found
+
+
+def test_no_two_classes_of_the_product_share_a_name():
+    files = [path for name, path in modules().items() if not name.startswith("syntax_experiments")]
+    nodes = [node for path in files for node in ast.parse(path.read_text()).body]
+    names = [node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    assert len(names) > 100
+    assert [name for name, count in Counter(names).items() if count > 1] == []

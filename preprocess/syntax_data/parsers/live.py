@@ -150,7 +150,7 @@ class RawText:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class SyntacticWord:
     """A word's annotation; `head` is a word of the sentence (from 1), 0 of the root."""
 
     head: int
@@ -166,7 +166,7 @@ class Token:
     """A token of the text, its words (one, except in multi-word tokens), and its named entity as B-, I- or O."""
 
     form: str
-    words: Sequence[Word]
+    words: Sequence[SyntacticWord]
     entity: str | None = None
 
 

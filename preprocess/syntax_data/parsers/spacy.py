@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree
+from syntax_data.parsers.live import LiveParser, RawText, SyntacticWord, Token, add_device, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -177,12 +177,12 @@ def _load(model: str, device: str | None, *, entities: bool) -> Any:
         raise ValueError(f"spaCy cannot load the pipeline {model!r}: {error}{hint}") from error
 
 
-def _word(token: Any, sentence: Any) -> Word:
+def _word(token: Any, sentence: Any) -> SyntacticWord:
     if not sentence.start <= token.head.i < sentence.end:
         raise RuntimeError(f"spaCy's head of {token.text!r} is in another sentence")
     head = 0 if token.head.i == token.i else token.head.i - sentence.start + 1
     deprel = "root" if not head else token.dep_
-    return Word(head, deprel, token.lemma_, token.pos_, token.tag_, str(token.morph))
+    return SyntacticWord(head, deprel, token.lemma_, token.pos_, token.tag_, str(token.morph))
 
 
 def _tree(sentence: Any, surfaces: Sequence[str]) -> Tree:

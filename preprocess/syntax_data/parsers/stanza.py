@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, add_device, dependency_tree
+from syntax_data.parsers.live import LiveParser, RawText, SyntacticWord, Token, add_device, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -237,7 +237,7 @@ class StanzaParser(LiveParser):
 
     def _token(self, token: Any, form: str) -> Token:
         """Return stanza's token in our form."""
-        words = [Word(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words]
+        words = [SyntacticWord(w.head, w.deprel, w.lemma, w.upos, w.xpos, w.feats) for w in token.words]
         return Token(form, words, _bio(token.ner) if self.word_labels else None)
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from syntax_data.parsers.live import LiveParser, RawText, Token, Word, dependency_tree
+from syntax_data.parsers.live import LiveParser, RawText, SyntacticWord, Token, dependency_tree
 from syntax_data.parsers.parser import Line, Parse
 from syntax_data.parsers.record import file_hash
 from syntax_data.text.folding import unescape_moses
@@ -161,6 +161,6 @@ def _spans(sentence: Any) -> list[tuple[Any, int, int]]:
     return found
 
 
-def _words_of_tokens(sentence: Any) -> list[list[Word]]:
-    words = [Word(w.head, w.deprel, w.lemma, w.upostag, w.xpostag, w.feats) for w in sentence.words]
+def _words_of_tokens(sentence: Any) -> list[list[SyntacticWord]]:
+    words = [SyntacticWord(w.head, w.deprel, w.lemma, w.upostag, w.xpostag, w.feats) for w in sentence.words]
     return [words[first : last + 1] for _, first, last in _spans(sentence)]

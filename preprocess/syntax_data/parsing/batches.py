@@ -49,7 +49,7 @@ def _in_worker(make: Callable[[], Parser], function: Callable[[Parser, Any], Any
 
 
 @dataclass(frozen=True)
-class ParsedBatch:
+class BatchOfParses:
     """The parses of a batch, as they are in the files of their kinds.
 
     Attributes:
@@ -74,14 +74,14 @@ class ParsedBatch:
         return {**vars(self), "counts": self.counts.as_dict()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> ParsedBatch:
+    def from_json(cls, content: dict[str, Any]) -> BatchOfParses:
         """Return the batch from :meth:`as_json`."""
         return cls(**{**content, "counts": TextCounts.from_dict(content["counts"])})
 
 
 def parse_batch(
     parser: Parser, lines: Range, *, limits: dict[str, int | None], strict: bool, word_labels: Mapping[str, LabelFile]
-) -> ParsedBatch:
+) -> BatchOfParses:
     """Parse a batch, with `limits` of :func:`~syntax_data.parsers.parse_lines`, and write files' `word_labels` into it.
 
     Raises :class:`InputError` for a line without a parse, if `strict`.
@@ -110,13 +110,13 @@ def parse_batch(
             entry = parse if isinstance(parse, NoParse) else getattr(parse, FORMATS[kind].attribute)
             written.append(FORMATS[kind].write(entry))
     parses = {kind: "".join(written) for kind, written in entries.items()}
-    batch = ParsedBatch(given[0].number, counts, no_parse, parses)
+    batch = BatchOfParses(given[0].number, counts, no_parse, parses)
     if strict:
         batch.check_strictly(lines.path)
     return batch
 
 
-def hold_until_first_success(batches: Iterable[ParsedBatch], path: str) -> Iterator[ParsedBatch]:
+def hold_until_first_success(batches: Iterable[BatchOfParses], path: str) -> Iterator[BatchOfParses]:
     """Yield batches, but hold back failures until a line is parsed.
 
     So a parser that always fails is an error, and not text whose lines cannot be parsed.
@@ -124,7 +124,7 @@ def hold_until_first_success(batches: Iterable[ParsedBatch], path: str) -> Itera
     Raises :class:`ValueError`, with the `path` of the text, for :data:`MAX_INITIAL_FAILURES` failures and no parse.
     """
     outcomes = ParseCounts()
-    held: list[ParsedBatch] = []
+    held: list[BatchOfParses] = []
     for batch in batches:
         held.append(batch)
         outcomes.update(batch.counts)

@@ -27,7 +27,7 @@ from syntax_data.io.locks import locked
 from syntax_data.io.workers import signals_afterwards
 from syntax_data.parsers import Parser
 from syntax_data.parsers.record import ParseRecord, file_hash, read_records, record_path, write_records
-from syntax_data.parsing.batches import ParsedBatch, ParserMap, ShardFile, hold_until_first_success, parse_batch
+from syntax_data.parsing.batches import BatchOfParses, ParserMap, ShardFile, hold_until_first_success, parse_batch
 from syntax_data.parsing.word_labels import LabelFile, check_lines
 from syntax_data.text.lines import read_lines
 from syntax_data.text.ranges import Range, line_ranges
@@ -148,7 +148,7 @@ class ParseRun:
         counts = TextCounts()
         done = 0
         for content in lines:
-            counts.update(ParsedBatch.from_json(content).counts)
+            counts.update(BatchOfParses.from_json(content).counts)
             done += 1
         begun = done
         given, known = (batches, done) if sequential else (batches[done:], 0)
@@ -214,7 +214,7 @@ class ParseRun:
                 if content is None:
                     missing.add(i % self.shards)
                     continue
-                batch = ParsedBatch.from_json(content)
+                batch = BatchOfParses.from_json(content)
                 if self.strict:
                     batch.check_strictly(self.text)
                 counts.update(batch.counts)

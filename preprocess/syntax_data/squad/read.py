@@ -8,7 +8,7 @@ SPLIT.question         each question once
 SPLIT.passage.bpe      the subwords of the passages
 SPLIT.question.bpe     the subwords of the questions
 SPLIT.passages.jsonl   :class:`Passage`, a line of SPLIT.passage each
-SPLIT.examples.jsonl   :class:`Example`, a question of the SQuAD file each
+SPLIT.examples.jsonl   :class:`SquadExample`, a question of the SQuAD file each
 ====================== ===============================================================================================
 """
 
@@ -48,7 +48,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Example:
+class SquadExample:
     """A question, by its lines in SPLIT.passage and SPLIT.question, from 0.
 
     Attributes:
@@ -188,7 +188,7 @@ def write_split(
         number, passage = passages[question.passage]
         spans = [passage.subwords(*_without_space(text, start)) for text, start in question.answers]
         spans = [span for i, span in enumerate(spans) if span not in spans[:i]]
-        examples.append(Example(question.id, number, asked[question.text], bool(question.impossible), spans))
+        examples.append(SquadExample(question.id, number, asked[question.text], bool(question.impossible), spans))
     of_passages = [passage for _, passage in passages.values()]
     for name, lines in texts(questions).items():
         _write(f"{prefix}.{name}", lines)
@@ -230,7 +230,7 @@ def _write(path: str, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def _json(value: Passage | Example) -> str:
+def _json(value: Passage | SquadExample) -> str:
     return json.dumps(asdict(value), ensure_ascii=False)
 
 
@@ -247,11 +247,11 @@ def read_passages(path: str) -> list[Passage]:
     return _read(path, build)
 
 
-def read_examples(path: str) -> list[Example]:
+def read_examples(path: str) -> list[SquadExample]:
     """Return the examples of SPLIT.examples.jsonl, each id once; errors as :func:`read_passages`."""
     ids: set[str] = set()
 
-    def build(content: Any) -> Example:
+    def build(content: Any) -> SquadExample:
         types = {"id": str, "passage": int, "question": int, "impossible": bool, "answers": list}
         check_types("an example", content, types)
         if not all(0 <= first <= last for first, last in content["answers"]):
@@ -259,7 +259,7 @@ def read_examples(path: str) -> list[Example]:
         if content["id"] in ids:
             raise ValueError(f"the id {short_repr(content['id'])} twice")
         ids.add(content["id"])
-        return Example(**content)
+        return SquadExample(**content)
 
     return _read(path, build)
 

@@ -15,7 +15,7 @@ from fairseq_syntax.data.passage_windows import Layout, PassageWindows, Text
 from fairseq_syntax.modules.biases import BiasBuilder, SyntacticDependencyOfInterest, SyntacticLocalRange
 from fairseq_syntax.modules.syntax_batch import SPECIAL
 from fairseq_syntax.testing import EOS, FIRST_WORD, PAD, random_features
-from syntax_data.squad.read import Example
+from syntax_data.squad.read import SquadExample
 from syntax_data.squad.windows import windows
 
 BOS = 0
@@ -32,7 +32,7 @@ def text(lengths: Sequence[int], *, random: Random | None = None, first: int = F
 
 
 def dataset(
-    examples: Sequence[Example], *, labels: bool = False, random: Random | None = None, **layout
+    examples: Sequence[SquadExample], *, labels: bool = False, random: Random | None = None, **layout
 ) -> PassageWindows:
     """Questions of 2 and 5 subwords, from 10 on; passages of 9 and 3, from 20 on."""
     settings = {"window": 10, "stride": 3, "max_question": 3, **layout}
@@ -40,8 +40,8 @@ def dataset(
     return PassageWindows(examples, **texts, layout=Layout(**settings), dictionary=DICTIONARY, labels=labels)
 
 
-ANSWERABLE = Example("a", 0, 1, False, [[4, 5], [0, 0]])
-IMPOSSIBLE = Example("b", 1, 0, True, [])
+ANSWERABLE = SquadExample("a", 0, 1, False, [[4, 5], [0, 0]])
+IMPOSSIBLE = SquadExample("b", 1, 0, True, [])
 
 
 @pytest.mark.parametrize("passage_first", [False, True])
@@ -66,10 +66,10 @@ def test_tokens_and_targets_of_windows(passage_first):
 
 
 def test_an_answer_that_a_window_cuts_is_none():
-    data = dataset([Example("a", 0, 0, False, [[2, 3]])], window=9, max_question=2)
+    data = dataset([SquadExample("a", 0, 0, False, [[2, 3]])], window=9, max_question=2)
     found = {tuple(window): data[i]["target"] for i, (_, window) in enumerate(data.windows)}
     assert found == {(0, 1, 2): (0, 0), (3, 4, 5): (0, 0), (6, 7, 8): (0, 0)}
-    overlapping = dataset([Example("a", 0, 0, False, [[2, 3]])], window=10, stride=2, max_question=2)
+    overlapping = dataset([SquadExample("a", 0, 0, False, [[2, 3]])], window=10, stride=2, max_question=2)
     assert [overlapping[i]["target"] for i in range(4)] == [(7, 8), (5, 6), (0, 0), (0, 0)]
 
 
@@ -129,10 +129,10 @@ def test_layouts_without_room_are_refused(layout, message):
 @pytest.mark.parametrize(
     ("example", "message"),
     [
-        (Example("a", 2, 0, True, []), r"question a: expected the passage in line 2 \(from 0\), found 2 lines"),
-        (Example("a", 0, -1, True, []), r"question a: expected the question in line -1 \(from 0\), found 2 lines"),
+        (SquadExample("a", 2, 0, True, []), r"question a: expected the passage in line 2 \(from 0\), found 2 lines"),
+        (SquadExample("a", 0, -1, True, []), r"question a: expected the question in line -1 \(from 0\), found 2 lines"),
         (
-            Example("a", 1, 0, False, [[0, 1], [2, 3]]),
+            SquadExample("a", 1, 0, False, [[0, 1], [2, 3]]),
             "question a: expected a passage of more than 3 subwords, found 3",
         ),
     ],
