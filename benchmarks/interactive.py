@@ -22,7 +22,8 @@ from types import SimpleNamespace
 import torch
 from fairseq_cli.interactive import make_batches
 
-from speed import SYSTEMS, System, be_quiet
+from random_models import SYSTEMS, System, be_quiet
+from speed import SIZES
 from syntax_data.parsers.stanza import StanzaParser
 
 
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="raw text")
     parser.add_argument("--stanza-dir", required=True, help="folder of stanza's models")
     parser.add_argument("--lang", default="en")
-    parser.add_argument("--size", type=int, default=128, help="width of the models (default: 128)")
+    parser.add_argument("--size", type=int, choices=SIZES[System], default=128, help="of the models (default: 128)")
     parser.add_argument("--lines", type=int, default=400)
     parser.add_argument("--buffer-size", type=int, default=100)
     parser.add_argument("--batch-size", type=int, default=20)
@@ -63,7 +64,8 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     lines = args.text.read_text(encoding="utf-8").splitlines()[: args.lines]
     print(f"{platform.machine()}, {args.threads} threads, torch {torch.__version__}, {len(lines)} lines\n")
-    systems = {name: System(name, args.size, cpu=True) for name in SYSTEMS}
+    size, _ = SIZES[System][args.size]
+    systems = {name: System(of, size, cpu=True) for name, of in SYSTEMS.items()}
     print("| | stanza | transformer | ours, parser included | ratio |\n| --- | --- | --- | --- | --- |")
     stock = systems.pop("transformer")
     for name, system in systems.items():

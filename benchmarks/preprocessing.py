@@ -54,9 +54,11 @@ def prepare(data: Path, copies: int) -> None:
                 file.write(Path(f"one.{ending}").read_bytes())
 
 
-def run(command: list[str], destination: str) -> tuple[float, float]:
-    """Seconds and peak memory (MiB, of the largest of its processes) of a command."""
+def run(command: list[str], destination: str, tokens: str | None = None) -> tuple[float, float]:
+    """Seconds and peak memory (MiB, of the largest of its processes) of a command; `tokens`: a data-bin to add to."""
     shutil.rmtree(destination, ignore_errors=True)
+    if tokens is not None:
+        shutil.copytree(tokens, destination)
     begin = time.perf_counter()
     with open("log", "ab") as log:
         process = subprocess.Popen([*command, "--destdir", destination], stdout=log, stderr=log)
@@ -76,20 +78,22 @@ def alternate(repeats: int, *functions: Callable[[], float]) -> list[list[float]
 
 
 def binarizer(repeats: int, copies: int) -> None:
+    def theirs(name: str, workers: str) -> float:
+        return run(["fairseq-preprocess", *LANGUAGES, "--trainpref", name, "--workers", workers], "theirs")[0]
+
+    def ours(name: str, workers: str) -> tuple[float, float]:
+        options = [*LANGUAGES, "--trainpref", name, "--workers", workers]
+        return run(["fairseq-syntax-binarize", *options], "ours", tokens="theirs")
+
+    memory = {}
+    for name in ("one", "all"):
+        theirs(name, "2")
+        memory[name] = ours(name, "2")[1]
     for workers in ("1", "2"):
-        options = [*LANGUAGES, "--trainpref", "all", "--workers", workers]
-        theirs, ours = alternate(
-            repeats,
-            lambda options=options: run(["fairseq-preprocess", *options], "theirs")[0],
-            lambda options=options: run(["fairseq-syntax-binarize", *options], "ours")[0],
-        )
-        a, b = statistics.median(theirs), statistics.median(ours)
+        turns = alternate(repeats, lambda n=workers: theirs("all", n), lambda n=workers: ours("all", n)[0])
+        a, b = map(statistics.median, turns)
         print(f"| seconds, {workers} workers | {a:.1f} | {b:.1f} | {b / a:.2f} |")
-    options = ["--workers", "2"]
-    one, many = (
-        run(["fairseq-syntax-binarize", *LANGUAGES, "--trainpref", name, *options], "ours")[1]
-        for name in ("one", "all")
-    )
+    one, many = memory.values()
     print(f"| MiB, {copies} copies against one | {one:.0f} | {many:.0f} | {many / one:.2f} |")
 
 

@@ -1,15 +1,18 @@
-"""Counts of benchmarks/operations.py: what a model asks of its device."""
+"""Counts of benchmarks/operations.py, what a model asks of its device; the other benchmarks run small."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import systems
 from fairseq_syntax.modules.numerics import UNKNOWN
+from fake_parser import FakeParser
 from places import ROOT
 
 LAYERS = 6
@@ -113,3 +116,55 @@ def test_the_checks_of_a_gpu_pass_on_a_cpu(step, tmp_path, monkeypatch):
     assert [*gpu.CHECKS] == [*gpu.STEPS]
     gpu.write(tmp_path, findings, {step: "ended"})
     assert f"| {step} | ended |" in (tmp_path / "report.md").read_text()
+
+
+def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("stanza")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.chdir(tmp_path)
+    import interactive
+
+    called = []
+    pipeline = SimpleNamespace(processors={}, bulk_process=called.append)
+    monkeypatch.setattr(interactive.StanzaParser, "_make_pipeline", lambda self, **_: pipeline)
+    monkeypatch.setattr(interactive.StanzaParser, "parse", lambda self, lines: FakeParser(0.0).parse(lines))
+    (tmp_path / "text").write_text("the cat sat\na dog ran\n")
+    options = ["text", "--stanza-dir", "models", "--size", "64", "--repeats", "1", "--threads", "1"]
+    monkeypatch.setattr("sys.argv", ["interactive.py", *options])
+    interactive.main()
+    assert re.findall(r"\| (\S+), seconds(?: \| [\d.]+){4} \|", capsys.readouterr().out) == ["slr", "slr,sdoi"]
+    assert called == [["the cat sat", "a dog ran"]] * 2
+
+
+def test_commands_start_on_next_to_nothing(monkeypatch, capsys):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import startup
+
+    monkeypatch.setattr(startup, "REPEATS", 1)
+    monkeypatch.setattr(startup, "COMMANDS", {n: of for n, of in startup.COMMANDS.items() if "help" not in n})
+    monkeypatch.setattr("sys.argv", ["startup.py"])
+    startup.main()
+    rows = re.findall(r"\| `(\S+).*` \| [\d.]+ \|", capsys.readouterr().out)
+    assert rows == [f"fairseq-syntax-{name}" for name in ("parse", "binarize", "score")]
+
+
+def test_the_preprocessor_is_timed_beside_fairseqs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("stanza")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.chdir(tmp_path)
+    import preprocessing
+
+    texts = {"tok/train.lc.norm.tok.en": "the cat sat\n", "tok/train.lc.norm.tok.de": "die katze sitzt\n"}
+    texts |= {"parsed/train.en.trees": "(S (NP the cat) (VP sat))\n"}
+    words = (("the", 2, "det"), ("cat", 3, "nsubj"), ("sat", 0, "root"))
+    rows = [f"{i}\t{word}\t_\tX\t_\t_\t{head}\t{of}\t_\t_\n" for i, (word, head, of) in enumerate(words, 1)]
+    texts["parsed/train.en.conllu"] = "".join([*rows, "\n"])
+    for name, text in texts.items():
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / f"{name}.gz").write_bytes(gzip.compress(text.encode() * 3))
+    options = ["data", "work", "--repeats", "1", "--copies", "2"]
+    monkeypatch.setattr("sys.argv", ["preprocessing.py", *options])
+    preprocessing.main()
+    rows = re.findall(r"\| ([^|]+) \| [^|]*\d \|", capsys.readouterr().out)
+    assert rows[:2] == ["seconds, 1 workers", "seconds, 2 workers"]
+    assert rows[-5:] == ["word, distance and head", "deprel", "upos", "case", "position"]
