@@ -60,12 +60,6 @@ from fairseq_syntax.testing import LABELS
 from random_models import PAPERS, ROBERTAS, Classifier, Size, System, be_quiet, random_batch, random_batches
 from speed import in_turn, seconds
 
-#: Seconds a step may take.
-STEPS = {
-    "device": 40, "biases": 40, "attention": 60, "gates": 40, "models": 150, "training": 150, "speed": 200,
-    "launches": 60, "tables": 40,
-}  # fmt: skip
-
 GATED = "--arch gated_syntax_transformer --syntax-dropout 0 --syntax-masks"
 #: Systems that are timed: what papers have, and the gated one with dropout on the mixture and on each expert.
 TIMED = {
@@ -448,10 +442,11 @@ def _there_and_back(form: Callable[[Tensor], Tensor], numbers: Tensor, gradient:
     form(numbers).backward(gradient)
 
 
-CHECKS: dict[str, Callable[[Report], None]] = {
-    "device": check_device, "biases": check_biases, "attention": check_attention, "gates": check_gates,
-    "models": check_models, "training": check_training, "speed": check_speed, "launches": check_launches,
-    "tables": check_tables,
+#: Steps, and the seconds that each may take.
+STEPS: dict[str, tuple[Callable[[Report], None], int]] = {
+    "device": (check_device, 40), "biases": (check_biases, 40), "attention": (check_attention, 60),
+    "gates": (check_gates, 40), "models": (check_models, 150), "training": (check_training, 150),
+    "speed": (check_speed, 200), "launches": (check_launches, 60), "tables": (check_tables, 40),
 }  # fmt: skip
 
 
@@ -501,7 +496,7 @@ def run(args: argparse.Namespace) -> bool:
             command = [sys.executable, str(Path(__file__).resolve()), "--step", name, str(path), *options]
             with (folder / f"{name}.log").open("w") as log:
                 try:
-                    limit = max(1.0, min(STEPS[name], end - begin))
+                    limit = max(1.0, min(STEPS[name][1], end - begin))
                     status = subprocess.run(command, stdout=log, stderr=log, timeout=limit, cwd=work).returncode
                     states[name] = "ended" if status == 0 else f"failed, see {name}.log"
                 except subprocess.TimeoutExpired:
@@ -522,13 +517,15 @@ def main() -> int:
     parser.add_argument("--tiny", action="store_true", help="small sizes, to try the program")
     parser.add_argument("--step", nargs=2, metavar=("NAME", "FILE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if unknown := [name for name in (args.only or "device").split(",") if name not in STEPS]:
+        parser.error(f"--only: expected some of {', '.join(STEPS)}, found {unknown[0]!r}")
     if not (args.cpu or torch.cuda.is_available()):
         parser.error("expected a GPU, found none; --cpu tries the program without")
     if args.step:
         name, path = args.step
         be_quiet()
         cudnn_attention.switch(False)  # as the task does
-        CHECKS[name](Report(name, Path(path), "cpu" if args.cpu else "cuda", args.tiny))
+        STEPS[name][0](Report(name, Path(path), "cpu" if args.cpu else "cuda", args.tiny))
         return 0
     right = run(args)
     print((Path(args.output) / "report.md").read_text())

@@ -31,6 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairseq_syntax.inference.hub import SentenceTooLong, SyntaxHubInterface
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from syntax_data.commands.main import positive
 from syntax_data.features.sentence import AlignedSentence
 from syntax_data.trees.brackets import format_brackets
 from syntax_data.trees.tree import DependencyTree
@@ -38,6 +39,8 @@ from syntax_data.trees.tree import DependencyTree
 logger = logging.getLogger("serve")
 
 PAGE = Path(__file__).with_name("index.html")
+#: Options that are fairseq-interactive's.
+AS_INTERACTIVES = ("tokenizer", "bpe", "bpe_codes", "sentencepiece_model", "parser", "parser_models", "parser_device")
 #: JSON escapes make of a character twelve at most.
 BYTES_A_CHARACTER = 12
 
@@ -249,13 +252,6 @@ def make_app(translator: Translator, *, max_chars: int, timeout: float) -> FastA
     return app
 
 
-def positive(text: str) -> int:
-    """A count on the command line."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number from 1, found {text!r}")
-    return int(text)
-
-
 def seconds(text: str) -> float:
     """A time on the command line."""
     if not 0 < float(text) < math.inf:
@@ -268,8 +264,8 @@ def get_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", help="the data-bin: dictionaries and the features' signature")
     parser.add_argument("--path", required=True, metavar="FILE", help="the model's checkpoint")
-    for name in ("tokenizer", "bpe", "bpe-codes", "sentencepiece-model", "parser", "parser-models", "parser-device"):
-        parser.add_argument(f"--{name}", help="as fairseq-interactive's")
+    for name in AS_INTERACTIVES:
+        parser.add_argument(f"--{name.replace('_', '-')}", help="as fairseq-interactive's")
     parser.add_argument("--beam", type=positive, default=5, help="beam size (default: 5)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000")
@@ -307,7 +303,7 @@ def main(argv: list[str] | None = None) -> None:
     args = get_parser().parse_args(argv)
     chosen = {
         name: os.path.abspath(value) if name in ("bpe_codes", "sentencepiece_model") else value
-        for name in ("tokenizer", "bpe", "bpe_codes", "sentencepiece_model", "parser", "parser_models", "parser_device")
+        for name in AS_INTERACTIVES
         if (value := getattr(args, name)) is not None
     }
     folder, checkpoint = os.path.split(os.path.abspath(args.path))

@@ -109,11 +109,10 @@ def test_the_checks_of_a_gpu_pass_on_a_cpu(step, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # fairseq's trainer writes there
     import gpu
 
-    gpu.CHECKS[step](gpu.Report(step, tmp_path / "findings", "cpu", tiny=True))
+    gpu.STEPS[step][0](gpu.Report(step, tmp_path / "findings", "cpu", tiny=True))
     findings = [json.loads(line) for line in (tmp_path / "findings").read_text().splitlines()]
     assert findings
     assert not [finding for finding in findings if finding["ok"] is False]
-    assert [*gpu.CHECKS] == [*gpu.STEPS]
     gpu.write(tmp_path, findings, {step: "ended"})
     assert f"| {step} | ended |" in (tmp_path / "report.md").read_text()
 
