@@ -1,4 +1,4 @@
-"""A recipe of two systems, whose text would be downloaded."""
+"""A recipe of two systems, whose text would be downloaded; settings of tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from syntax_experiments.plan import Plan, make_plan
-from syntax_experiments.recipe import read_recipe
+from syntax_experiments.recipe import Corpus, Recipe, SplitFiles, System, TableOf, read_recipe
 
 SMALL = """\
 source: de
@@ -32,3 +32,13 @@ def plan_of(folder: Path, above: str = "", *, below: str = SMALL, **options: Any
     (folder / "below.yaml").write_text(below)
     (folder / "above.yaml").write_text(f"extends: below.yaml\n{above}\n")
     return make_plan(read_recipe(str(folder / "above.yaml")), **options)
+
+
+def settings_of_tables(systems: dict[str, System], *, test: str = "test", **more: Any) -> dict[str, Any]:
+    """Settings of the tables of a recipe ``small``, in one table beside the system ``stock``, if there is one."""
+    from syntax_experiments.tables import table_settings
+
+    corpus = Corpus(dict.fromkeys(("train", "valid", test), SplitFiles(source=["x"], target=["y"])))
+    tables = {"": TableOf([name for name in systems if name == "stock"])}
+    given = {"source": "de", "target": "en", "corpus": corpus, "systems": systems, "tables": tables, "name": "small"}
+    return table_settings(Recipe(**given, **more))

@@ -18,7 +18,7 @@ pytest.importorskip("pandas")
 from syntax_data.errors import InputError
 from syntax_experiments.corpora import attachment
 from syntax_experiments.make import read_lines
-from syntax_experiments.recipe import SplitFiles
+from syntax_experiments.recipe import SplitFiles, System
 from syntax_experiments.results import read_results, write_results
 from syntax_experiments.steps import corpus, data, parses, predictions, runs, selection, subwords, table
 from syntax_experiments.tables import Tables
@@ -364,18 +364,8 @@ def test_predictions_of_each_test_set(tmp_path, monkeypatch):
 
 ABOUT = {"recipe": "small", "code": "11", "versions": "torch 2.7.0", "device": "a CPU"}
 ACCURACY = {"stock": [50.0, 52.0], "gated": [60.0, 61.0]}
-OF_TABLE = {
-    **{
-        "recipe": "small",
-        "title": "Small",
-        "about": "",
-        "seeds": {name: [1, 2] for name in ACCURACY},
-        "tests": ["test"],
-    },
-    **{"systems": {name: {"label": name, "group": "", "published": {}} for name in ACCURACY}, "subsets": []},
-    **{"tables": {"": {"systems": [], "baselines": ["stock"], "about": ""}}, "published": {}, "compared": ["accuracy"]},
-    **{"bounds": {}, "primary": None, "equivalence": {}, "measurements": {}},
-}
+SYSTEMS = {name: System("roberta", label=name) for name in ACCURACY}
+OF_TABLE = small_recipe.settings_of_tables(SYSTEMS, seeds=[1, 2]) | {"compared": ["accuracy"]}
 MARKDOWN = """\
 ### test, against stock
 
@@ -414,8 +404,7 @@ def test_predictions_are_kept_beside_the_table(tmp_path, predicted):
     record = {"parameters": 7, "updates": 1, "words_per_second": 1.0, "hours": 0.1, "valid_loss": 1.0, "epochs": []}
     record |= {"device": "a CPU", "tests": ["test"], "gates_never_trained": False, "versions": {"code": "11"}}
     (predicted["system"] / "run.json").write_text(json.dumps(record))
-    settings = OF_TABLE | {"systems": {"gated": OF_TABLE["systems"]["gated"]}, "seeds": {"gated": [1]}}
-    settings |= {"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "compared": []}
+    settings = small_recipe.settings_of_tables({"gated": SYSTEMS["gated"]})
     import pandas as pd
 
     pairs = "id\tprediction\n0\t-1.5\n1\t-2\n"

@@ -12,10 +12,11 @@ pytest.importorskip("pandas")
 pytest.importorskip("scipy")
 
 import scipy
-from small_recipe import plan_of
+from small_recipe import plan_of, settings_of_tables
 
 from syntax_data.errors import InputError
 from syntax_experiments.metric_names import p_value, signed
+from syntax_experiments.recipe import System
 from syntax_experiments.results import read_results, write_results
 from syntax_experiments.significance import adjust, holm, over_seeds
 from syntax_experiments.tables import Tables, table_settings
@@ -23,24 +24,12 @@ from syntax_experiments.tables import Tables, table_settings
 BLEU = {"stock": [28.0, 27.0, 29.0], "slr": [30.0, 31.0, 29.5]}
 LABELS = {"stock": "stock", "slr": "`slr`, τ = 10", "sdoi": "sdoi"}
 SIGNATURE = "case:mixed|tok:13a|version:2.6.0"
-SETTINGS: dict[str, Any] = {
-    "recipe": "small",
-    "title": "A small experiment",
-    "about": "",
-    "systems": {name: {"label": label, "group": "", "published": {}} for name, label in LABELS.items()},
-    "seeds": {name: [1, 2, 3] for name in LABELS},
-    "tables": {"": {"systems": [], "baselines": ["stock"], "about": ""}},
-    "tests": ["flickr"],
-    "subsets": [],
-    "published": {},
-    "compared": [],
-    "bounds": {},
-    "primary": None,
-    "equivalence": {},
-    "measurements": {},
+SYSTEMS = {
+    "stock": System("transformer", label=LABELS["stock"]),
+    "slr": System("gated_syntax_transformer", label=LABELS["slr"], group="biases"),
+    "sdoi": System("gated_syntax_transformer", label=LABELS["sdoi"], group="biases", published={"BLEU": 28.25}),
 }
-SETTINGS["systems"]["slr"]["group"] = SETTINGS["systems"]["sdoi"]["group"] = "biases"
-SETTINGS["systems"]["sdoi"]["published"] = {"BLEU": 28.25}
+SETTINGS = settings_of_tables(SYSTEMS, test="flickr", title="A small experiment", seeds=[1, 2, 3])
 
 
 def run(system: str, seed: int) -> list[dict[str, Any]]:

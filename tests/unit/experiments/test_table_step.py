@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from small_recipe import settings_of_tables
 from steps_in import step_in
 
 pytest.importorskip("pandas")
 
 import pandas as pd
 
+from syntax_experiments.recipe import Selection, System
 from syntax_experiments.steps import table
 
 RUN = {"parameters": 1234567, "updates": 1440, "words_per_second": 5400.0, "hours": 0.24, "valid_loss": 4.357}
@@ -29,12 +31,12 @@ FILES = {
     "two/measured.json": '{"loss": 1.5}',
     "two/output": '{"sentences": {"loss": [[1, 1], [4, 2]]}}\n{"loss": 1.5}\n',
 }
-SETTINGS = {
-    **{"recipe": "small", "title": "Small", "about": "", "seeds": {"tree": [3]}, "tests": ["test"]},
-    **{"systems": {"tree": {"label": "a tree", "group": "", "published": {}}}, "subsets": ["long"]},
-    **{"tables": {"": {"systems": [], "baselines": [], "about": ""}}, "published": {}, "compared": []},
-    **{"bounds": {}, "primary": None, "equivalence": {}, "measurements": {"the one": "wc", "the two": "wc -l"}},
-}
+SETTINGS = settings_of_tables(
+    {"tree": System("tree_bias_transformer", label="a tree")},
+    seeds=[3],
+    subsets={"long": Selection(words=[9, None])},
+    measurements={"the one": "wc {model}", "the two": "wc -l {model}"},
+)
 
 
 def test_runs_become_rows_and_tables(tmp_path):
