@@ -123,6 +123,7 @@ def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, c
     monkeypatch.chdir(tmp_path)
     import interactive
 
+    monkeypatch.setattr(interactive, "be_quiet", lambda: None)  # other tests read logs
     called = []
     pipeline = SimpleNamespace(processors={}, bulk_process=called.append)
     monkeypatch.setattr(interactive.StanzaParser, "_make_pipeline", lambda self, **_: pipeline)
