@@ -46,7 +46,8 @@ def prepare(data: Path, copies: int) -> None:
     for lang in ("en", "de"):
         subprocess.run(f"subword-nmt apply-bpe -c codes < tok.{lang} > one.{lang}", shell=True, check=True)
     for kind in ("conllu", "trees"):
-        with gzip.open(data / f"parsed/train.en.{kind}.gz") as file:
+        path = data / f"parsed/train.en.{kind}"
+        with open(path, "rb") if path.exists() else gzip.open(f"{path}.gz") as file:
             Path(f"one.en.{kind}").write_bytes(file.read())
     for ending in ("en", "de", "en.conllu", "en.trees"):
         with open(f"all.{ending}", "wb") as file:

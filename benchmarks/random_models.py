@@ -35,6 +35,7 @@ SYSTEMS = {
     "transformer": "--arch transformer",
     "slr": "--arch gated_syntax_transformer --syntax-masks slr --syntax-dropout 0.1",
     "slr,sdoi": "--arch gated_syntax_transformer --syntax-masks slr,sdoi --syntax-dropout 0.1",
+    "tree biases": "--arch tree_bias_transformer",
 }
 _LABELS = f"'{' '.join(LABELS)}'"
 _OF_LABELS = f"--upos-labels {_LABELS} --deprel-labels {_LABELS}"
@@ -44,7 +45,7 @@ PAPERS = {
     "transformer": "--arch transformer",
     "relative position": "--arch relative_position_transformer",
     "word boundaries": "--arch word_position_transformer",
-    "tree biases": "--arch tree_bias_transformer",
+    "tree biases": SYSTEMS["tree biases"],
     "labels": f"--arch tree_label_transformer {_OF_LABELS}",
     "Distance": "--arch distance_transformer",
     "PASCAL": "--arch pascal_transformer --parent-ignoring 0.3",

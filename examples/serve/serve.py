@@ -308,8 +308,8 @@ def main(argv: list[str] | None = None) -> None:
     }
     folder, checkpoint = os.path.split(os.path.abspath(args.path))
     hub = SyntaxTransformerModel.from_pretrained(folder, checkpoint, os.path.abspath(args.data), **chosen)
-    if not isinstance(hub.models[0], SyntaxTransformerModel):
-        raise SystemExit(f"{args.path}: expected a gated_syntax_transformer, found a {type(hub.models[0]).__name__}")
+    if not isinstance(hub.models[0], SyntaxTransformerModel) or not hub.task.syntax_features:
+        raise SystemExit(f"{args.path}: expected a model that reads parses or words, found another one")
     hub.eval()
     if torch.cuda.is_available() and not args.cpu:
         hub.cuda()

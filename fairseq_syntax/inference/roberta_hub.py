@@ -30,7 +30,6 @@ from syntax_data.text.subwords import read_markers
 
 #: fairseq's ``--bpe`` by the kind of subwords of the data; for others, text is to be given as subwords.
 _BPE = {
-    "byte_bpe": "hf_byte_bpe",
     "gpt2": "gpt2",
     "sentencepiece": "sentencepiece",
     "subword_nmt": "subword_nmt",

@@ -132,8 +132,9 @@ def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, c
     options = ["text", "--stanza-dir", "models", "--size", "64", "--repeats", "1", "--threads", "1"]
     monkeypatch.setattr("sys.argv", ["interactive.py", *options])
     interactive.main()
-    assert re.findall(r"\| (\S+), seconds(?: \| [\d.]+){4} \|", capsys.readouterr().out) == ["slr", "slr,sdoi"]
-    assert called == [["the cat sat", "a dog ran"]] * 2
+    rows = re.findall(r"\| ([\w, ]+), seconds(?: \| [\d.]+){4} \|", capsys.readouterr().out)
+    assert rows == ["slr", "slr,sdoi", "tree biases"]
+    assert called == [["the cat sat", "a dog ran"]] * 3
 
 
 def test_commands_start_on_next_to_nothing(monkeypatch, capsys):

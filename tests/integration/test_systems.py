@@ -17,6 +17,7 @@ import commands
 from fairseq_syntax.commands.average_checkpoints import main as average
 from fairseq_syntax.commands.dump import main as dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from places import ROOT
 from syntax_data.errors import InputError
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
 
@@ -158,7 +159,9 @@ def test_what_it_attends_to_is_dumped(system, made, data_bin, tmp_path):
         np.testing.assert_allclose(of_position[:, 4, 0], table[:, 18], rtol=1e-6)  # four to the left
 
 
-def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, plain_data_bin, data_bin, tmp_path):
+def test_a_position_bias_alone_needs_no_features_and_no_parser(
+    made, corpus, plain_data_bin, data_bin, tmp_path, monkeypatch
+):
     train(plain_data_bin, tmp_path, "relative_position_transformer", "--max-update=1")
     path = made("relative_position_transformer")
     expected = commands.generate_scored(data_bin, path)
@@ -171,6 +174,11 @@ def test_a_position_bias_alone_needs_no_features_and_no_parser(made, corpus, pla
     tokens = hub.read((corpus / "test.src").read_text().splitlines()[:2])
     for seen, ids in zip(hub.analyse(tokens), tokens, strict=True):
         assert {name: array.shape[-1] for name, array in seen.items()} == {"biases": len(ids), "attention": len(ids)}
+    monkeypatch.syspath_prepend(ROOT / "examples/serve")
+    import serve
+
+    with pytest.raises(SystemExit, match="expected a model that reads parses or words"):
+        serve.main([str(plain_data_bin), "--path", str(path), "--cpu"])
 
 
 #: Systems that have all weights of a stock Transformer, and the names of those that are added.
