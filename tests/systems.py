@@ -78,7 +78,9 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     net = small.model(system, **{**of_system, **options})
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
-        if awake and re.search(r"(scorer|parents|position_bias|experts\.[a-z_]+|\.score)\.(weight|vectors)$", name):
+        if awake and re.search(
+            r"(scorer|parents|position_bias|relative_position|experts\.[a-z_]+|\.score)\.(weight|vectors)$", name
+        ):
             parameter.data.normal_(generator=generator)
         elif awake and re.search(r"\.(tables|supertags|feature_keys)\.", name):
             parameter.data.normal_(std=parameter.shape[1] ** -0.5, generator=generator)

@@ -57,12 +57,17 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The source's tree in the decoder of a translation model."""
+    """The source's tree and relative positions in the decoder of a translation model."""
 
     tree_hmm: bool = option(
         False,
         help="mix the decoder's probabilities with those of a hidden Markov model whose transitions are moves in the "
         "source's dependency tree",
+    )
+    position_bias: bool = option(
+        False,
+        name="decoder_position_bias",
+        help="a learned bias by relative position in the decoder, too, among the tokens that it has written",
     )
 
 
@@ -75,7 +80,7 @@ class SyntaxEncoderOptions:
             They get the labels that `embeddings` have of their features.
         gate, embeddings, mixing, fusion, predictions, decoder: options of gates, embeddings of features, mixtures that
             layers read, the join of the layer on top, predictions from the encoder's output, and what the decoder gets
-            of the tree.
+            of the tree and of positions.
         encoder_layers: the number of the encoder's layers, before pruning.
         encoder_heads: the number of its attention heads.
     """
@@ -295,7 +300,9 @@ class SyntaxEncoderOptions:
     @property
     def has_tables(self) -> bool:
         """There are tables of learned biases."""
-        return self.position_bias or any(isinstance(bias, TableBias) for bias in self.biases)
+        return (
+            self.position_bias or self.decoder.position_bias or any(isinstance(bias, TableBias) for bias in self.biases)
+        )
 
     def semantics(self, activation: str) -> dict[str, Any]:
         """Return the options in effect that give weights a meaning beyond their shapes.
@@ -330,6 +337,8 @@ class SyntaxEncoderOptions:
             found["tree_mixing_plain"] = self.mixing.plain
         if self.decoder.tree_hmm:
             found["tree_hmm"] = True
+        if self.decoder.position_bias:
+            found["decoder_position_bias"] = True
         if self.gated_by_head and self.gate.batch_norm:
             found["gate_batch_norm_eps"] = self.gate.eps
         return found

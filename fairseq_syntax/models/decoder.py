@@ -1,8 +1,8 @@
-"""fairseq's Transformer decoder with features of the source in its keys, or with a hidden Markov model beside it."""
+"""fairseq's Transformer decoder with relative positions, with features of the source in its keys, or a tree HMM."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
@@ -12,19 +12,57 @@ from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS, WORDS
 from fairseq_syntax.encoder.layer import wrapped
+from fairseq_syntax.models.position_attention import PositionBiasAttention
 from fairseq_syntax.models.tree_hmm import TreeHmm
 from fairseq_syntax.modules.numerics import no_autocast
 
 
-class FeatureKeyDecoder(TransformerDecoderBase):
+class SyntaxDecoderLayer(TransformerDecoderLayerBase):
+    """fairseq's layer; under ``--decoder-position-bias`` its self-attention is a :class:`PositionBiasAttention`."""
+
+    def build_self_attention(self, embed_dim: int, cfg: Any, *args: Any, **kwargs: Any) -> nn.Module:
+        if not cfg.syntax.decoder.position_bias:
+            built: nn.Module = super().build_self_attention(embed_dim, cfg, *args, **kwargs)
+            return built
+        return PositionBiasAttention(
+            embed_dim,
+            cfg.decoder.attention_heads,
+            scale=cfg.syntax.bias_table_scale,
+            dropout=cfg.attention_dropout,
+            q_noise=self.quant_noise,
+            qn_block_size=self.quant_noise_block_size,
+        )
+
+
+class SyntaxDecoder(TransformerDecoderBase):
+    """fairseq's decoder of layers of ours."""
+
+    layer_type: ClassVar[type[SyntaxDecoderLayer]] = SyntaxDecoderLayer
+
+    def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
+        return wrapped(self.layer_type(cfg, no_encoder_attn), cfg)
+
+
+class FeatureKeyDecoderLayer(SyntaxDecoderLayer):
+    """A layer whose cross-attention gets [H; W t], ``(n, batch, 2 * embed_dim)``."""
+
+    def build_encoder_attention(self, embed_dim: int, cfg: Any) -> nn.Module:
+        attention = super().build_encoder_attention(embed_dim, cfg)
+        noise = self.quant_noise, self.quant_noise_block_size
+        attention.k_proj = quant_noise(_OfSum(attention.kdim, embed_dim), *noise)
+        attention.v_proj = quant_noise(_OfFirst(attention.vdim, embed_dim), *noise)
+        attention.reset_parameters()
+        return attention
+
+
+class FeatureKeyDecoder(SyntaxDecoder):
     """fairseq's decoder with cross-attention by K = W_K (H + W t) and V = W_V H.
 
     H is the encoder's output, t the embeddings of the source's features; W, shared by layers, is the encoder's and 0 at
     first. So the decoder can ask for a subject, and reads the same values as without. Parameters have fairseq's names.
     """
 
-    def build_decoder_layer(self, cfg: Any, no_encoder_attn: bool = False) -> nn.Module:
-        return wrapped(FeatureKeyDecoderLayer(cfg, no_encoder_attn), cfg)
+    layer_type = FeatureKeyDecoderLayer
 
     def extract_features(
         self,
@@ -42,18 +80,6 @@ class FeatureKeyDecoder(TransformerDecoderBase):
         return super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
 
 
-class FeatureKeyDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's layer, whose cross-attention gets [H; W t], ``(n, batch, 2 * embed_dim)``."""
-
-    def build_encoder_attention(self, embed_dim: int, cfg: Any) -> nn.Module:
-        attention = super().build_encoder_attention(embed_dim, cfg)
-        noise = self.quant_noise, self.quant_noise_block_size
-        attention.k_proj = quant_noise(_OfSum(attention.kdim, embed_dim), *noise)
-        attention.v_proj = quant_noise(_OfFirst(attention.vdim, embed_dim), *noise)
-        attention.reset_parameters()
-        return attention
-
-
 class _OfSum(nn.Linear):
     """W (a + b) of [a; b]."""
 
@@ -69,7 +95,7 @@ class _OfFirst(nn.Linear):
         return super().forward(both.chunk(2, dim=-1)[0])
 
 
-class TreeHmmDecoder(TransformerDecoderBase):
+class TreeHmmDecoder(SyntaxDecoder):
     """fairseq's decoder, in a mixture with :class:`~fairseq_syntax.models.tree_hmm.TreeHmm`."""
 
     def __init__(self, cfg: Any, dictionary: Any, embed_tokens: nn.Embedding, **kwargs: Any):

@@ -41,7 +41,8 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
     @classmethod
     def _refuse_unknown(cls, keys: Iterable[str]) -> None:
         super()._refuse_unknown(keys)
-        if of_decoder := [key for key in keys if key.startswith("decoder_")]:
+        ours = {o.key for o in cls.own_options()}
+        if of_decoder := [key for key in keys if key.startswith("decoder_") and key not in ours]:
             raise ValueError(f"{of_decoder[0]}: expected options of an encoder; RoBERTa has no decoder")
 
     def _check_encoder(self) -> None:
@@ -53,8 +54,12 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
             )
         if self.syntax.embeddings.keys:
             raise ValueError("--feature-keys: expected a translation model; RoBERTa has no cross-attention")
-        if self.syntax.decoder.tree_hmm:
-            raise ValueError("--tree-hmm: expected a translation model; RoBERTa has no decoder")
+        for flag, given in (
+            ("--tree-hmm", self.syntax.decoder.tree_hmm),
+            ("--decoder-position-bias", self.syntax.decoder.position_bias),
+        ):
+            if given:
+                raise ValueError(f"{flag}: expected a translation model; RoBERTa has no decoder")
 
     @property
     def recorded_options(self) -> dict[str, Any]:

@@ -39,6 +39,7 @@ _PARTS = {
     r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
     "feature_keys": ("feature_keys", "--feature-keys"),
     "tree_hmm": ("tree_hmm", "--tree-hmm"),
+    r"self_attn\.relative_position": ("relative_position", "--decoder-position-bias"),
 }
 
 

@@ -14,7 +14,7 @@ from fairseq.tasks import TASK_REGISTRY
 from torch import Tensor, nn
 
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
-from fairseq_syntax.models.decoder import FeatureKeyDecoder, TreeHmmDecoder
+from fairseq_syntax.models.decoder import FeatureKeyDecoder, SyntaxDecoder, TreeHmmDecoder
 from fairseq_syntax.models.syntax_model import SyntaxModel
 from fairseq_syntax.models.transformer_options import SyntaxTransformerConfig, add_arguments
 from fairseq_syntax.modules.trace import SyntaxTrace
@@ -60,6 +60,8 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
             return FeatureKeyDecoder(cfg, tgt_dict, embed_tokens)
         if cfg.syntax.decoder.tree_hmm:
             return TreeHmmDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+        if cfg.syntax.decoder.position_bias:
+            return SyntaxDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
         return super().build_decoder(cfg, tgt_dict, embed_tokens)
 
     def forward(

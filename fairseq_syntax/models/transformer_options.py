@@ -60,7 +60,7 @@ class SyntaxTransformerConfig(TransformerConfig):
     def _refuse_unknown(cls, keys: Iterable[str]) -> None:
         """Raises :class:`ValueError` for a key that begins like an option of ours, and is none."""
         known = {o.key for o in cls.own_options()}
-        ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()})
+        ours = tuple({*(key.partition("_")[0] for key in known), *bias_names()} - {"decoder"})
         for key in keys:
             if key == "cpu_dropout":
                 raise ValueError(
@@ -77,6 +77,11 @@ class SyntaxTransformerConfig(TransformerConfig):
         for name in ("no_cross_attention", "cross_self_attention"):
             if embeddings.keys and getattr(self, name):
                 raise ValueError(f"--feature-keys: expected without --{name.replace('_', '-')}")
+        if self.syntax.decoder.position_bias:
+            if self.cross_self_attention:
+                raise ValueError("--decoder-position-bias: expected without --cross-self-attention")
+            if self.decoder.xformers_att_config is not None:
+                raise ValueError("--decoder-position-bias: expected without --decoder-xformers-att-config")
         if self.syntax.decoder.tree_hmm:
             if embeddings.keys:
                 raise ValueError("--tree-hmm: expected without --feature-keys")

@@ -69,31 +69,6 @@ def test_positions_are_where_the_recipe_says(tmp_path, name):
         torch.testing.assert_close(net(**net_input)[0], expected, rtol=1e-4, atol=1e-5)
 
 
-@forked
-def test_a_decoder_with_relative_positions_translates_step_by_step_as_in_one_pass(tmp_path):
-    net, net_input = model("decoder_bias"), systems.batch()
-    tokens = torch.randint(5, 40, (4, 5), generator=torch.Generator().manual_seed(1))
-    order = torch.tensor([1, 0, 2])  # the last sentence has ended
-    del net_input["prev_output_tokens"], net_input["src_lengths"]
-    with torch.no_grad():
-        out = net.encoder(**net_input)
-        left = net.encoder.reorder_encoder_out(out, order)
-        without = net.decoder(tokens[order], encoder_out=left)[0]
-        for layer in net.decoder.layers:
-            layer.self_attn.position_bias.weight.normal_()
-        expected, state = net.decoder(tokens[order], encoder_out=left)[0], {}
-        for step in range(1, 4):
-            net.decoder(tokens[:, :step], encoder_out=out, incremental_state=state)
-        net.decoder.reorder_incremental_state_scripting(state, order)
-        for step in (4, 5):
-            logits, _ = net.decoder(tokens[order][:, :step], encoder_out=left, incremental_state=state)
-            torch.testing.assert_close(logits[:, -1], expected[:, step - 1], rtol=1e-5, atol=1e-5)
-        padding = torch.full((4, 2), SYMBOLS.pad())
-        padded = net.decoder(torch.cat([padding, tokens], dim=1), encoder_out=out)[0][order, 2:]
-        torch.testing.assert_close(padded, expected, rtol=1e-5, atol=1e-5)
-    assert (expected - without).abs().max() > 0.01
-
-
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 @forked
 def test_shifted_positions_follow_each_other_from_a_random_one_in_training_alone(tmp_path, side):

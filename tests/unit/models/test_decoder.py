@@ -1,4 +1,4 @@
-"""The decoder whose cross-attention has features of the source in its keys, and a law of all decoders."""
+"""Decoders with features of the source in keys of cross-attention, or relative positions, and a law of all decoders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import test_tree_hmm
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
+from torch import nn
 
 import small
 import systems
 from fairseq_syntax.models.decoder import FeatureKeyDecoder
+from fairseq_syntax.models.position_attention import PositionBiasAttention
 
 SYSTEM = "tree_bias_transformer"
 KEYS = {**systems.SUPERTAGS, "feature_keys": True}
@@ -46,9 +48,15 @@ def test_keys_have_features_and_values_have_none():
     assert (without - keys.squeeze(3) - attention.k_proj.bias).abs().amax(dim=(0, 2))[:3].min() > 0.1
 
 
+#: Relative positions in the decoder, and no absolute ones.
+RELATIVE = {"decoder_position_bias": True, "no_token_positional_embeddings": True}
+
 #: Models by their decoders: architecture and options.
 DECODERS = {
     "feature keys": (SYSTEM, KEYS),
+    "relative positions": (SYSTEM, RELATIVE),
+    "relative positions, feature keys": (SYSTEM, {**KEYS, **RELATIVE}),
+    "relative positions, tree HMM": (test_tree_hmm.SYSTEM, RELATIVE),
     **{f"tree HMM, {name}": (test_tree_hmm.SYSTEM, options) for name, options in test_tree_hmm.VARIANTS.items()},
 }
 
@@ -77,3 +85,44 @@ def test_generation_step_by_step_with_reordered_beams_equals_one_pass(name, prec
             logits, _ = net.decoder(tokens[order][within][:, :step], encoder_out=left, incremental_state=state)
             tolerance = 1e-5 if precision == "float32" else 0.1
             torch.testing.assert_close(logits[:, -1], expected[:, step - 1], rtol=tolerance, atol=tolerance)
+
+
+def test_relative_positions_in_the_decoder_begin_as_fairseqs_attention_and_matter():
+    net, net_input = systems.model(SYSTEM, **RELATIVE).eval(), systems.batch()
+    tables = [layer.self_attn.relative_position for layer in net.decoder.layers]
+    found = net(**net_input)[0]
+    stock = systems.model(SYSTEM, no_token_positional_embeddings=True).eval()
+    stock.load_state_dict({k: v for k, v in net.state_dict().items() if "relative_position" not in k})
+    expected = stock(**net_input)[0]
+    assert (found - expected).abs().max() > 0.01
+    for table in tables:
+        nn.init.zeros_(table.weight)
+    torch.testing.assert_close(net(**net_input)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_relative_positions_in_the_decoder_are_those_of_tokens_before():
+    """Scores by hand, of two tokens after padding: the second sees the first one to the left."""
+    attention = PositionBiasAttention(4, 1, scale=2.0).eval()
+    nn.init.zeros_(attention.k_proj.weight), nn.init.zeros_(attention.k_proj.bias)  # b alone
+    attention.relative_position.weight.data[0, 21] = 1.5  # one to the left, times the scale
+    x = torch.randn(3, 1, 4, generator=torch.Generator().manual_seed(1))
+    padding, future = torch.tensor([[True, False, False]]), torch.full((3, 3), -torch.inf).triu(1)
+    output, _ = attention(x, x, x, key_padding_mask=padding, attn_mask=future)
+    values = attention.v_proj(x)
+    share = 1 / (1 + torch.tensor(-3.0).exp())
+    expected = attention.out_proj(share * values[1] + (1 - share) * values[2])
+    torch.testing.assert_close(output[2], expected)
+    torch.testing.assert_close(output[1], attention.out_proj(values[1]))
+
+
+@pytest.mark.parametrize(
+    ("system", "options", "expected"),
+    [
+        (SYSTEM, {"cross_self_attention": True}, "expected without --cross-self-attention"),
+        (SYSTEM, {"decoder_xformers_att_config": "{}"}, "expected without --decoder-xformers-att-config"),
+        ("tree_bias_roberta", {}, "expected a translation model; RoBERTa has no decoder"),
+    ],
+)
+def test_relative_positions_need_a_decoder_with_fairseqs_self_attention(system, options, expected):
+    with pytest.raises(ValueError, match=f"--decoder-position-bias: {expected}"):
+        small.model(system, decoder_position_bias=True, **options)
