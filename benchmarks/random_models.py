@@ -56,9 +56,11 @@ PAPERS = {
     "SEPREM": "--arch seprem_transformer --criterion label_smoothed_cross_entropy_with_syntax",
 }
 _SUPERTAGS = f"--feature-embeddings upos,deprel --feature-merge sum --supertags {_OF_LABELS}"
-#: What a system gets from one to the next: positions, word boundaries, trees, and each use of labels.
+#: What a system gets from one to the next: positions, word boundaries, trees; positions in the decoder; each use of
+#: labels.
 PARTS = {
     **{name: PAPERS[name] for name in ("transformer", "relative position", "word boundaries", "tree biases")},
+    "… decoder": "--arch tree_bias_transformer --decoder-position-bias",
     "… edges": f"{_EDGES} {_OF_LABELS}",
     "… edges, values": f"{_EDGES} --tree-edge-values {_OF_LABELS}",
     "… supertags": f"--arch tree_bias_transformer {_SUPERTAGS}",

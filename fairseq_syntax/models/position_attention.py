@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from fairseq_syntax.modules.biases import RelativePosition
+from fairseq_syntax.modules.biases import Buckets, RelativePosition
 
 
 class PositionBiasAttention(MultiheadAttention):
@@ -51,7 +51,8 @@ class PositionBiasAttention(MultiheadAttention):
                 k, v = torch.cat([saved["prev_key"], k], dim=2), torch.cat([saved["prev_value"], v], dim=2)
             self._set_input_buffer(incremental_state, {"prev_key": k, "prev_value": v})
         positions = torch.arange(k.shape[2], device=k.device).unsqueeze(0)
-        mask = self.relative_position(RelativePosition().bias(positions)).bias[:, :, -n:]
+        of_queries = RelativePosition().bias(positions).numbers[:, -n:]
+        mask = self.relative_position(Buckets(of_queries)).bias
         if attn_mask is not None:
             mask = mask + attn_mask
         if key_padding_mask is not None and incremental_state is None:  # a beam has no padding
