@@ -113,6 +113,7 @@ def test_relative_positions_in_the_decoder_are_those_of_tokens_before():
     expected = attention.out_proj(share * values[1] + (1 - share) * values[2])
     torch.testing.assert_close(output[2], expected)
     torch.testing.assert_close(output[1], attention.out_proj(values[1]))
+    assert not output.isnan().any()  # of padding, which sees nothing, and which later layers multiply by 0
 
 
 @pytest.mark.parametrize(
