@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from fairseq_syntax.modules.biases import Buckets, RelativePosition
+from fairseq_syntax.modules.biases import BiasTable, Buckets, RelativePosition
 
 
 class PositionBiasAttention(MultiheadAttention):
@@ -25,8 +25,7 @@ class PositionBiasAttention(MultiheadAttention):
 
     def __init__(self, embed_dim: int, num_heads: int, *, scale: float = 1.0, **others: Any):
         super().__init__(embed_dim, num_heads, self_attention=True, **others)
-        sizes = {"heads": num_heads, "head_dim": self.head_dim, "embed_dim": embed_dim}
-        self.relative_position = RelativePosition().build_layer_module(**sizes)
+        self.relative_position = BiasTable(heads=num_heads, buckets=RelativePosition.buckets)
         self.relative_position.scale = scale
 
     def forward(

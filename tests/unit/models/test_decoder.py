@@ -95,6 +95,10 @@ def test_relative_positions_in_the_decoder_begin_as_fairseqs_attention_and_matte
     stock.load_state_dict({k: v for k, v in net.state_dict().items() if "relative_position" not in k})
     expected = stock(**net_input)[0]
     assert (found - expected).abs().max() > 0.01
+    tokens = net_input["prev_output_tokens"]
+    padding = torch.full((len(tokens), 2), small.dictionary().pad())
+    padded = net(**{**net_input, "prev_output_tokens": torch.cat([padding, tokens], dim=1)})[0]
+    torch.testing.assert_close(padded[:, 2:], found, rtol=1e-5, atol=1e-5)
     for table in tables:
         nn.init.zeros_(table.weight)
     torch.testing.assert_close(net(**net_input)[0], expected, rtol=1e-4, atol=1e-5)
