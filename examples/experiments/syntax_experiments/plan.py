@@ -148,11 +148,19 @@ class _Prepared:
     def __init__(self, recipe: Recipe, splits: Sequence[str]):
         self.recipe = recipe
         self.text = _text(recipe, splits)
+        self.parses: dict[str, _Targets] = {}
+        parsers = _parsers_in_use(recipe)
+        # What is parsed here is selected first, as parsing takes longest, unless the parse decides.
+        first = not any(of.of_parses for of in recipe.select.values()) and all(
+            recipe.parsers[name].name != "files" for name in parsers
+        )
+        if recipe.select and first:
+            self._select(splits)
         self.parses = {
-            name: {f"parses of {split}": _parses(recipe, name, split, self.text) for split in splits}
-            for name in _parsers_in_use(recipe)
+            name: {f"parses of {split}": _parses(recipe, name, split, self.text, first) for split in splits}
+            for name in parsers
         }
-        if recipe.select:
+        if recipe.select and not first:
             self._select(splits)
         self.files = {
             key: expanded(recipe, path, f"subwords.{key}") for key, path in sorted(recipe.subwords.files.items())
@@ -268,11 +276,12 @@ def _parsers_in_use(recipe: Recipe) -> list[str]:
     return [name for name in recipe.parsers if name in used or (name == default and (recipe.subsets or recipe.select))]
 
 
-def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
-    """Return the parses of a split, by a parser or from files."""
+def _parses(recipe: Recipe, name: str, split: str, text: Target, selected: bool) -> Target:
+    """Return the parses of a split, by a parser or from files; `selected`: of the selected lines."""
     parser, threads = recipe.parsers[name], 1
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
     settings |= recipe.texts if recipe.classifies else {}
+    settings |= {"select": changed(recipe.select[split])} if selected and split in recipe.select else {}
     local: dict[str, Any] = {}
     inputs = {"text": text}
     if parser.name != "files":

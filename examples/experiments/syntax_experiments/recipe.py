@@ -170,6 +170,11 @@ class Selection:
         names = ("words", "height", "depth", "attachments", "clauses")
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
+    @property
+    def of_parses(self) -> bool:
+        """Whether a range is one of a parse's measures."""
+        return bool(self.ranges.keys() - {"words"})
+
     def __post_init__(self) -> None:
         for name, bounds in self.ranges.items():
             _check_range(name, bounds)

@@ -56,7 +56,8 @@ def paths(plan, kind=""):
         ('corpus: {downloads: {all: {url: "http://elsewhere/all.tgz", mirrors: ["http://x/all.tgz"]}}}', set()),
         ("parsers: {stanza: {options: {lang: en}}}", {"parses", "subsets", "data", *TRAINED}),
         ("parsers: {stanza: {options: {download: true, stanza-dir: /models}}}", set()),
-        ("select: {train: {lines: 10}}", {"selections", "selected", "subsets", *TOKENS}),
+        ("select: {train: {lines: 10}}", {"selections", "selected", "parses", "subsets", *TOKENS}),
+        ("select: {train: {height: [3, ~]}}", {"selections", "selected", "subsets", *TOKENS}),
     ],
 )
 def test_a_change_makes_again(plan_of, above, made_again):
@@ -89,7 +90,7 @@ def test_runs_that_a_change_concerns(plan_of, above, concerned):
     assert {at for at, run in plan_of(above).runs.items() if run.path not in before} == concerned
 
 
-@pytest.mark.parametrize("select", ["", "select: {train: {lines: 10, height: [3, ~]}}\n"])
+@pytest.mark.parametrize("select", ["", "select: {train: {words: [3, ~]}}\n", "select: {train: {height: [3, ~]}}\n"])
 @pytest.mark.parametrize("archive", ["all", "other"])
 def test_another_test_set_trains_and_parses_nothing_again(plan_of, select, archive):
     above = f"""corpus:
@@ -99,6 +100,14 @@ def test_another_test_set_trains_and_parses_nothing_again(plan_of, select, archi
     assert paths(more, "models/") == paths(base, "models/")
     assert paths(more, "parses/") > paths(base, "parses/")
     assert not paths(more, "runs/") & paths(base, "runs/")
+
+
+@pytest.mark.parametrize(("measure", "parsed"), [("words", "selected"), ("height", "text")])
+def test_only_selected_lines_are_parsed_unless_their_parses_select(plan_of, measure, parsed):
+    plan = plan_of(f"select: {{train: {{{measure}: [3, ~]}}}}")
+    assert {target.inputs["text"].kind for target in plan.targets if target.kind == "parses"} == {parsed}
+    others = paths(plan_of(), "parses/") - paths(plan, "parses/")
+    assert len(others) == (parsed == "selected")  # the parses of the other splits are the same
 
 
 def test_how_a_local_file_is_packed_does_not_matter(tmp_path, plan_of):
