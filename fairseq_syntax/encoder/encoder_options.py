@@ -57,7 +57,7 @@ class GateOptions:
 
 @dataclass(frozen=True)
 class DecoderOptions:
-    """The source's tree and relative positions in the decoder of a translation model."""
+    """The source's tree and relative positions in the decoder of a translation model; absolute ones of either side."""
 
     tree_hmm: bool = option(
         False,
@@ -68,6 +68,11 @@ class DecoderOptions:
         False,
         name="decoder_position_bias",
         help="a learned bias by relative position in the decoder, too, among the tokens that it has written",
+    )
+    absolute_positions: str = option(
+        "both",
+        choices=("both", "encoder", "decoder"),
+        help="sides that have absolute positions, if any has",
     )
 
 
@@ -339,6 +344,8 @@ class SyntaxEncoderOptions:
             found["tree_hmm"] = True
         if self.decoder.position_bias:
             found["decoder_position_bias"] = True
+        if self.decoder.absolute_positions != "both":
+            found["absolute_positions"] = self.decoder.absolute_positions
         if self.gated_by_head and self.gate.batch_norm:
             found["gate_batch_norm_eps"] = self.gate.eps
         return found

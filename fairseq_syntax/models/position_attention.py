@@ -49,9 +49,8 @@ class PositionBiasAttention(MultiheadAttention):
             if saved := self._get_input_buffer(incremental_state):
                 k, v = torch.cat([saved["prev_key"], k], dim=2), torch.cat([saved["prev_value"], v], dim=2)
             self._set_input_buffer(incremental_state, {"prev_key": k, "prev_value": v})
-        positions = torch.arange(k.shape[2], device=k.device).unsqueeze(0)
-        of_queries = RelativePosition().bias(positions).numbers[:, -n:]
-        mask = self.relative_position(Buckets(of_queries)).bias
+        j = torch.arange(k.shape[2], device=k.device, dtype=torch.int)
+        mask = self.relative_position(Buckets(RelativePosition.numbers(j - j[-n:, None]).unsqueeze(0))).bias
         if attn_mask is not None:
             mask = mask + attn_mask
         if key_padding_mask is not None and incremental_state is None:  # a beam has no padding

@@ -57,6 +57,7 @@ class SyntaxRobertaConfig(SyntaxTransformerConfig):
         for flag, given in (
             ("--tree-hmm", self.syntax.decoder.tree_hmm),
             ("--decoder-position-bias", self.syntax.decoder.position_bias),
+            ("--absolute-positions", self.syntax.decoder.absolute_positions != "both"),
         ):
             if given:
                 raise ValueError(f"{flag}: expected a translation model; RoBERTa has no decoder")

@@ -36,7 +36,11 @@ class SyntaxTransformerModel(SyntaxModel, TransformerModelBase):
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> "SyntaxTransformerModel":
-        model = super().build_model(cls.settled_options(args, task), task)
+        cfg = cls.settled_options(args, task)
+        model = super().build_model(cfg, task)
+        for side in ("encoder", "decoder"):
+            if cfg.syntax.decoder.absolute_positions not in ("both", side):
+                getattr(model, side).embed_positions = None
         model.args = args  # as of fairseq's legacy models, for code that asks them for their options
         return model
 

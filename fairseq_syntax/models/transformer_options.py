@@ -82,6 +82,8 @@ class SyntaxTransformerConfig(TransformerConfig):
                 raise ValueError("--decoder-position-bias: expected without --cross-self-attention")
             if self.decoder.xformers_att_config is not None:
                 raise ValueError("--decoder-position-bias: expected without --decoder-xformers-att-config")
+        if self.syntax.decoder.absolute_positions != "both" and self.no_token_positional_embeddings:
+            raise ValueError("--absolute-positions: expected without --no-token-positional-embeddings")
         if self.syntax.decoder.tree_hmm:
             if embeddings.keys:
                 raise ValueError("--tree-hmm: expected without --feature-keys")

@@ -137,11 +137,15 @@ class RelativePosition(TableBias):
     def bias(self, *features: Tensor, **labels: Tensor) -> Buckets:
         (position,) = features
         position = position.int()
-        offset = position.unsqueeze(1) - position.unsqueeze(2)
+        return Buckets(self.numbers(position.unsqueeze(1) - position.unsqueeze(2)))
+
+    @staticmethod
+    def numbers(offset: Tensor) -> Tensor:
+        """Return the buckets' numbers of j - i, integers of any shape."""
         distance = offset.abs()
         beyond = torch.stack([distance >= least for least in _WIDE])  # nothing is sent to a GPU
         wide = beyond.sum(dim=0, dtype=torch.int)
-        return Buckets(_FARTHEST + offset.sign() * (distance.clamp(max=_LARGEST_OWN) + wide))
+        return _FARTHEST + offset.sign() * (distance.clamp(max=_LARGEST_OWN) + wide)
 
 
 @register_syntax_bias("word")

@@ -120,6 +120,22 @@ def test_relative_positions_in_the_decoder_are_those_of_tokens_before():
     assert not output.isnan().any()  # of padding, which sees nothing, and which later layers multiply by 0
 
 
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_absolute_positions_of_one_side_alone(side):
+    other = {"encoder": "decoder", "decoder": "encoder"}[side]
+    learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+    both = systems.model(SYSTEM, **learned).eval()
+    one = systems.model(SYSTEM, **learned, absolute_positions=side).eval()
+    gone = f"{other}.embed_positions.weight"
+    assert both.state_dict().keys() - one.state_dict().keys() == {gone}
+    one.load_state_dict({key: value for key, value in both.state_dict().items() if key != gone})
+    net_input = systems.batch()
+    expected = both(**net_input)[0]
+    assert (one(**net_input)[0] - expected).abs().max() > 0.01
+    getattr(one, other).embed_positions = getattr(both, other).embed_positions
+    torch.testing.assert_close(one(**net_input)[0], expected)
+
+
 @pytest.mark.parametrize(
     ("system", "options", "expected"),
     [
@@ -131,3 +147,8 @@ def test_relative_positions_in_the_decoder_are_those_of_tokens_before():
 def test_relative_positions_need_a_decoder_with_fairseqs_self_attention(system, options, expected):
     with pytest.raises(ValueError, match=f"--decoder-position-bias: {expected}"):
         small.model(system, decoder_position_bias=True, **options)
+
+
+def test_absolute_positions_of_one_side_need_two():
+    with pytest.raises(ValueError, match="--absolute-positions: expected a translation model"):
+        small.model("tree_bias_roberta", absolute_positions="encoder")

@@ -139,6 +139,8 @@ INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge
         ({**systems.SUPERTAGS, "feature_keys": True, "no_cross_attention": True}, "expected without --no-cross-att"),
         ({**systems.SUPERTAGS, "feature_keys": True, "cross_self_attention": True}, "without --cross-self-attention"),
         ({"distance_prediction": True}, "--distance-prediction: expected with --tree-mixing"),
+        ({"absolute_positions": "encoder", "no_token_positional_embeddings": True}, "without --no-token-positional-e"),
+        ({"absolute_positions": "none"}, "--absolute-positions: expected one of both, encoder, decoder"),
     ],
     ids=str,
 )

@@ -1,4 +1,4 @@
-"""Variants of positions, and of the buckets of paths, for depth and multi30k_en_de_positions: a ``--user-dir``.
+"""Shifted positions, and variants of the buckets of paths, for depth: a ``--user-dir``.
 
 Tried and not chosen (docs/results.md).
 """
@@ -36,24 +36,18 @@ class ShortPath(TreePath):
 
 @register_model("position_variants")
 class PositionVariants(SyntaxTransformerModel):
-    """The syntax Transformer with absolute positions on one side alone, or shifted."""
+    """The syntax Transformer with shifted absolute positions."""
 
     @classmethod
     def add_args(cls, parser: argparse.ArgumentParser) -> None:
         super().add_args(parser)
-        sides = ("both", "encoder", "decoder", "none")
-        add = parser.add_argument
-        add("--absolute-positions", choices=sides, default="both", help="sides with sinusoidal positions")
-        add("--shift-positions", type=int, default=0, help="largest random offset of positions in training")
+        parser.add_argument("--shift-positions", type=int, default=0, help="largest random offset in training")
 
     @classmethod
     def build_model(cls, args: Any, task: Any) -> PositionVariants:
         model = super().build_model(args, task)
-        for side in ("encoder", "decoder"):
-            part = getattr(model, side)
-            if args.absolute_positions not in ("both", side):
-                part.embed_positions = None
-            elif args.shift_positions:
+        if args.shift_positions:
+            for part in (model.encoder, model.decoder):
                 part.embed_positions = ShiftedPositions(part.embed_positions, args.shift_positions)
         return model
 
