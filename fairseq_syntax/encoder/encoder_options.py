@@ -72,7 +72,7 @@ class DecoderOptions:
     absolute_positions: str = option(
         "both",
         choices=("both", "encoder", "decoder"),
-        help="sides that have absolute positions, if any has",
+        help="sides with absolute positions",
     )
 
 

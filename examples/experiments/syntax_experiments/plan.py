@@ -157,7 +157,7 @@ class _Prepared:
         if recipe.select and first:
             self._select(splits)
         self.parses = {
-            name: {f"parses of {split}": _parses(recipe, name, split, self.text, first) for split in splits}
+            name: {f"parses of {split}": _parses(recipe, name, split, self.text) for split in splits}
             for name in parsers
         }
         if recipe.select and not first:
@@ -276,12 +276,12 @@ def _parsers_in_use(recipe: Recipe) -> list[str]:
     return [name for name in recipe.parsers if name in used or (name == default and (recipe.subsets or recipe.select))]
 
 
-def _parses(recipe: Recipe, name: str, split: str, text: Target, selected: bool) -> Target:
-    """Return the parses of a split, by a parser or from files; `selected`: of the selected lines."""
+def _parses(recipe: Recipe, name: str, split: str, text: Target) -> Target:
+    """Return the parses of a split, by a parser or from files."""
     parser, threads = recipe.parsers[name], 1
     settings: dict[str, Any] = {"split": split, "lang": recipe.source, "kinds": parser.kinds}
     settings |= recipe.texts if recipe.classifies else {}
-    settings |= {"select": changed(recipe.select[split])} if selected and split in recipe.select else {}
+    settings |= {"select": changed(recipe.select[split])} if text.kind == "selected" and split in recipe.select else {}
     local: dict[str, Any] = {}
     inputs = {"text": text}
     if parser.name != "files":
