@@ -13,7 +13,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 venv=${VENV:-.venv}
-export PIP_NO_COMPILE=1  # Python compiles the modules that it imports, which are few of all
+unset PYTHONDONTWRITEBYTECODE  # Python compiles the modules that it imports, which are few of all, once
+
+install() {
+    "$venv/bin/pip" install --quiet --no-compile "$@"
+}
 
 set_up() {  # for the extras of the package that are named
     if [ ! -x "$venv/bin/python" ]; then
@@ -23,9 +27,9 @@ set_up() {  # for the extras of the package that are named
     fi
     if [ ! -e "$venv/.fairseq-is-built" ]; then
         echo "Installing into $venv: torch and fairseq (built from source, about a minute) …"
-        "$venv/bin/pip" install --quiet "${TORCH:-torch}" numpy cython setuptools wheel
+        install "${TORCH:-torch}" numpy cython setuptools wheel
         # In an environment of its own the build would fetch a second torch.
-        "$venv/bin/pip" install --quiet --no-build-isolation fairseq-fixed
+        install --no-build-isolation fairseq-fixed
         touch "$venv/.fairseq-is-built"
     fi
     # An installation that is changed while programs run would break them: only if there is something new.
@@ -35,12 +39,12 @@ set_up() {  # for the extras of the package that are named
             -newer "$installed" -name '*.*' ! -path '*/__pycache__/*' -print -quit)" ]; then
         echo "Installing into $venv: this package [$1] …"
         rm -rf build  # pip would install modules from it that are no longer there
-        "$venv/bin/pip" install --quiet --no-build-isolation ".[$1]"
+        install --no-build-isolation ".[$1]"
         rm -rf build ./*.egg-info "$venv"/.has-*
         touch "$installed" "$has"
     elif [ ! -e "$has" ]; then
         echo "Installing into $venv: what this package needs for [$1] …"
-        "$venv/bin/pip" install --quiet "fairseq-syntax[$1]"  # the package itself stays as it is
+        install "fairseq-syntax[$1]"  # the package itself stays as it is
         touch "$has"
     fi
     PATH="$(cd "$venv/bin" && pwd):$PATH"
