@@ -51,9 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the marker nightly, unless --nightly is given; put the longest tests first, beside which others run.
 
-    Tests in half precision are tests of a GPU.
+    Tests in half precision are tests of a GPU, which runs those of the marker nightly, too.
     """
-    if not config.option.nightly:
+    if not config.option.nightly and config.option.markexpr != "gpu":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
     items.sort(key=lambda item: "test_quickstart.py" not in item.nodeid)

@@ -47,6 +47,7 @@ MOST = {
 
 
 @pytest.mark.parametrize(("device", "system"), MOST)
+@pytest.mark.nightly
 def test_a_model_asks_little_more_of_its_device_than_stock(counted, device, system):
     stock, ours = counted[device, "transformer"], counted[device, system]
     found = (
@@ -82,6 +83,7 @@ def test_what_is_counted_is_what_was_asked_for(monkeypatch):
     assert kept.bytes(n_by_n=False) == 4 * x.numel()  # neither x nor the weights, but what is squared
 
 
+@pytest.mark.nightly
 def test_every_roberta_is_measured_on_examples_of_two_segments(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     from random_models import ROBERTAS, Classifier, Size, example_batches
@@ -104,6 +106,7 @@ def test_every_roberta_is_measured_on_examples_of_two_segments(monkeypatch):
 @pytest.mark.parametrize(
     "step", ["device", "biases", "attention", "gates", "models", "training", "speed", "launches", "tables"]
 )
+@pytest.mark.nightly
 def test_the_checks_of_a_gpu_pass_on_a_cpu(step, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     monkeypatch.chdir(tmp_path)  # fairseq's trainer writes there
@@ -117,6 +120,7 @@ def test_the_checks_of_a_gpu_pass_on_a_cpu(step, tmp_path, monkeypatch):
     assert f"| {step} | ended |" in (tmp_path / "report.md").read_text()
 
 
+@pytest.mark.nightly
 def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, capsys):
     pytest.importorskip("stanza")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
@@ -137,6 +141,7 @@ def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, c
     assert called == [["the cat sat", "a dog ran"]] * 3
 
 
+@pytest.mark.nightly
 def test_commands_start_on_next_to_nothing(monkeypatch, capsys):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     import startup
@@ -149,6 +154,7 @@ def test_commands_start_on_next_to_nothing(monkeypatch, capsys):
     assert rows == [f"fairseq-syntax-{name}" for name in ("parse", "binarize", "score")]
 
 
+@pytest.mark.nightly
 def test_the_preprocessor_is_timed_beside_fairseqs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("stanza")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")

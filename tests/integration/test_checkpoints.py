@@ -323,7 +323,14 @@ def test_layers_are_counted_whatever_numbers_weights_have(data_bin, checkpoint, 
 
 
 @pytest.mark.parametrize(
-    ("arch", "option"), [("transformer", "layers"), ("transformer_lm", "embed_dim"), ("lstm", "layers")]
+    ("arch", "option"),
+    [
+        ("transformer", "layers"),
+        *(
+            pytest.param(*case, marks=pytest.mark.nightly)
+            for case in [("transformer_lm", "embed_dim"), ("lstm", "layers")]
+        ),
+    ],
 )
 def test_stock_models_have_the_limit_too(arch, option):
     with SizeLimit() as limit, within(20):

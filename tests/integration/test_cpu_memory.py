@@ -29,6 +29,7 @@ print(min(step() for _ in range(5)))
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc's malloc")
+@pytest.mark.nightly
 def test_memory_is_kept_for_the_next_step():
     faults = []
     for call in ("", "keep_freed_memory()"):

@@ -176,6 +176,7 @@ Span.set_extension("parse_string", getter=parse_string, force=True)
 """
 
 
+@pytest.mark.nightly
 def test_constituents_by_benepars_component(tmp_path, models):
     """benepar's own models cannot be had offline: a module of its name stands in, which sets what benepar sets."""
     (tmp_path / "benepar.py").write_text(BENEPAR)

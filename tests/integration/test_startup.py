@@ -69,6 +69,7 @@ def test_files_are_read_and_scored_without_parsers_torch_and_fairseq(tmp_path):
     assert not {"fairseq", "torch"} & set(found)
 
 
+@pytest.mark.nightly
 def test_fairseqs_remark_on_tensorboard_is_left_out():
     def printed_by(program: str) -> str:
         program = f"import sys; sys.modules['tensorboardX'] = None; {program}"
@@ -82,8 +83,10 @@ def test_fairseqs_remark_on_tensorboard_is_left_out():
     ("command", "package", "options"),
     [
         ("plots.analyze", "matplotlib", ["--output=page", "--parses=x", "--sentence=1"]),
-        ("plots.analyze", "nltk", ["--output=page", "--parses=x", "--sentence=1"]),
-        ("probing.probe", "pandas", []),
+        pytest.param(
+            "plots.analyze", "nltk", ["--output=page", "--parses=x", "--sentence=1"], marks=pytest.mark.nightly
+        ),
+        pytest.param("probing.probe", "pandas", [], marks=pytest.mark.nightly),
     ],
 )
 def test_a_package_that_is_missing_is_named(tmp_path, command, package, options):

@@ -182,7 +182,7 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("precision", [[], ["--fp16"]], ids=["fp32", "fp16"])
+@pytest.mark.parametrize("precision", [[], pytest.param(["--fp16"], marks=pytest.mark.nightly)], ids=["fp32", "fp16"])
 def test_pre_warmup_keeps_gates_still_and_a_killed_run_ends_as_an_unbroken_one(
     data_bin, tmp_path, precision, half_precision, monkeypatch
 ):

@@ -124,8 +124,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize(("system", "way"), [(system, [*WAYS][n % 2]) for n, system in enumerate(OTHERS)])
-def test_it_trains_in_half_precision(system, way, data_bin, tmp_path, half_precision):
+@every_system
+def test_it_trains_in_half_precision(system, data_bin, tmp_path, half_precision):
+    way = [*WAYS][OTHERS.index(system) % 2]
     path = train(data_bin, tmp_path, system, "--max-update=2", f"--{way}", *WAYS[way], cpu=not half_precision)
     assert all(weight.isfinite().all() for weight in commands.parameters(path).values())
 
@@ -295,10 +296,15 @@ def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path
 @pytest.mark.parametrize(
     ("system", "layers", "left"),
     [
-        ("seprem_transformer", [], None),
+        pytest.param("seprem_transformer", [], None, marks=pytest.mark.nightly),
         ("sg_net_transformer", ["--syntax-layers=top"], "top"),
         ("gated_syntax_transformer", ["--syntax-layers=2"], "1"),
-        ("gated_syntax_transformer", ["--syntax-layers=2", "--syntax-combination=pure"], "1"),
+        pytest.param(
+            "gated_syntax_transformer",
+            ["--syntax-layers=2", "--syntax-combination=pure"],
+            "1",
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=str,
 )

@@ -49,6 +49,8 @@ WAYS = {
     ),
     "stock": ("pairs", [*PREDICTION, "--num-classes=2", "--arch=roberta"]),
 }  # fmt: skip
+#: One of each kind of data, and losses of the syntax; the others run nightly.
+ORDINARY = {"classes", "options", "masked blocks"}
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,9 @@ def train(data: Path, to: Path, way: str, *more: str, cpu: bool = True):
     return commands.train(data / WAYS[way][0], to, *options, model=[], cpu=cpu)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=() if way in ORDINARY else pytest.mark.nightly) for way in WAYS]
+)
 def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     whole = train(folders, tmp_path / "whole", way, "--max-epoch=4")
     gates = {k: v for k, v in metrics.get_smoothed_values("valid").items() if k.startswith("gate_")}

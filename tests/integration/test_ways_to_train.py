@@ -50,10 +50,10 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (py
         ["--encoder-layerdrop=0.5", "--curriculum=1", "--patience=3", "--layernorm-embedding", "--encoder-learned-pos"],
         ["--encoder-normalize-before", "--decoder-normalize-before", "--store-ema", "--ema-decay=0.9", "--ema-fp32"],
         # (fairseq's noise stays in the weights: with 0.1 the loss of its own Transformer rises from epoch to epoch)
-        ["--quant-noise-pq=0.02", "--quant-noise-pq-block-size=4"],
+        pytest.param(["--quant-noise-pq=0.02", "--quant-noise-pq-block-size=4"], marks=pytest.mark.nightly),
         pytest.param(["--quant-noise-scalar=0.1"], marks=CUDA),
         ["--amp", "--update-freq=3", "--checkpoint-activations"],
-        ["--fp16", "--memory-efficient-fp16", "--no-scale-embedding"],
+        pytest.param(["--fp16", "--memory-efficient-fp16", "--no-scale-embedding"], marks=pytest.mark.nightly),
         ["--fp16", "--store-ema", "--ema-decay=0.9", "--ema-fp32", "--checkpoint-activations"],
     ],
     ids=lambda options: " ".join(options).replace("--", ""),
@@ -108,6 +108,7 @@ CRITERIA = {
     "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
     "label_smoothed_cross_entropy_with_syntax": ["--report-accuracy", "--parent-loss=squared"],
 }
+RARE = {f"{R_DROP} --fp16", "adaptive_loss", "composite_loss"}  # these run nightly
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,9 @@ def aligned(corpus, tmp_path_factory):
     return commands.preprocess(folder, folder / "data", "--align-suffix=align", "--joined-dictionary")
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    "criterion", [pytest.param(name, marks=pytest.mark.nightly if name in RARE else ()) for name in CRITERIA]
+)
 def test_trains_by_every_criterion(aligned, tmp_path, criterion, half_precision):
     options, half = CRITERIA[criterion], criterion.endswith("--fp16")
     criterion = criterion.split()[0]

@@ -52,14 +52,9 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("system", "trees"),
-    [
-        pytest.param(system, trees, marks=[] if (system, trees) == ("seprem_roberta", "own") else [pytest.mark.nightly])
-        for system in SYSTEMS
-        for trees in ("own", "shuffled")
-    ],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("system", SYSTEMS)
+@pytest.mark.parametrize("trees", ["own", "shuffled"])
 def test_the_label_follows_from_the_sentences_own_tree_alone(folders, tmp_path, system, trees):
     commands.train(folders[trees], tmp_path, f"--arch={system}", *SYSTEMS[system], *SIZES, *TRAINING, model=[])
     accuracy = metrics.get_smoothed_value("valid", "accuracy")

@@ -149,6 +149,7 @@ def parameters(architecture: str, dictionary: int) -> int:
     return sum(p.numel() for p in model.parameters())
 
 
+@pytest.mark.nightly
 def test_parameters_of_table_8():
     items = list_below("(ignore rate, locking epochs; dictionary; parameters, the paper's and ours):")
     rows = [(architecture, *numbers.split("; ")) for architecture, numbers in items]

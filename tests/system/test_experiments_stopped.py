@@ -73,7 +73,8 @@ def harm_nothing(recipe: Path, work: Path, running: subprocess.Popen[str]) -> No
     assert (work / "recipes/small.partial/table.csv").exists()
 
 
-@pytest.mark.parametrize("often", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("often", [False, True])
 def test_killed(often, recipe, tmp_path, monkeypatch):
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     run_here(str(recipe), "--work", alone, monkeypatch=monkeypatch, cwd=tmp_path)

@@ -409,7 +409,7 @@ def test_checkpoints(data_bin, tmp_path, request):
     commands.train(data_bin, tmp_path / "first", "--max-update=1", *scoring)
     state = torch.load(tmp_path / "first/checkpoint_last.pt", weights_only=True)
     share = request.config.getoption("fuzz_seconds") / COUNT
-    least = 250 if request.config.option.nightly else 60
+    least = 250 if request.config.option.nightly else 25
 
     def load_all() -> None:
         begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

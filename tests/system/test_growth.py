@@ -125,7 +125,8 @@ LINES = {
 
 
 @pytest.mark.parametrize(
-    "line", [pytest.param(line, marks=pytest.mark.nightly if line in ("right", "left") else ()) for line in LINES]
+    "line",
+    [pytest.param(line, marks=pytest.mark.nightly if line in ("left", "right", "trees") else ()) for line in LINES],
 )
 def test_brackets(line):
     found = timed(lambda: parse_brackets(LINES[line], path="x", line=1))

@@ -137,6 +137,7 @@ def test_it_is_validated_as_in_training(data, trained, monkeypatch):
     assert sum(log["ncorrect"] for log in found) > 110
 
 
+@pytest.mark.nightly
 def test_a_verifier_changes_diff_alone(data, trained, tmp_path, capsys):
     classifier = ["--criterion", "sentence_prediction", "--pooling", "mean", "--max-update", "75"]
     verifier = train(data, tmp_path / "verifier", *classifier)
@@ -211,6 +212,7 @@ def test_a_pretrained_model_gets_a_head(data, trained, tmp_path, capsys, caplog)
         assert found["span_heads.span_head.weight"].shape == (2, 32)
 
 
+@pytest.mark.nightly
 def test_a_training_goes_on_exactly(data, tmp_path):
     """From the middle of an epoch; with two windows of each passage, in batches of similar lengths."""
     spans = ["--criterion", "span_prediction", "--window", "12"]
