@@ -142,19 +142,6 @@ def test_new_text_is_translated_beside_stanza_and_stock(tmp_path, monkeypatch, c
 
 
 @pytest.mark.nightly
-def test_commands_start_on_next_to_nothing(monkeypatch, capsys):
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    import startup
-
-    monkeypatch.setattr(startup, "REPEATS", 1)
-    monkeypatch.setattr(startup, "COMMANDS", {n: of for n, of in startup.COMMANDS.items() if "help" not in n})
-    monkeypatch.setattr("sys.argv", ["startup.py"])
-    startup.main()
-    rows = re.findall(r"\| `(\S+).*` \| [\d.]+ \|", capsys.readouterr().out)
-    assert rows == [f"fairseq-syntax-{name}" for name in ("parse", "binarize", "score")]
-
-
-@pytest.mark.nightly
 def test_the_preprocessor_is_timed_beside_fairseqs(tmp_path, monkeypatch, capsys):
     pytest.importorskip("stanza")
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
