@@ -4,7 +4,7 @@
 #   bash run.sh quickstart attachment [options] the recipe quickstart_attachment: classification
 #   bash run.sh experiment RECIPE [options]     a recipe of examples/experiments, or a YAML file; --help
 #   bash run.sh test [folders or files of tests, options of pytest]
-#       --nightly  all tests; without it, those are left out that take long: the whole quickstart, all recipes, …
+#       --nightly  all tests; without it, those are left out that take long: the whole quickstart, all recipes, benchmarks, …
 #       -m gpu     the tests of a GPU, which no other run sees
 # Settings, from the environment:
 #   VENV    folder of the virtual environment (default: .venv)
@@ -13,9 +13,9 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 venv=${VENV:-.venv}
-unset PYTHONDONTWRITEBYTECODE  # Python compiles the modules that it imports, which are few of all, once
+unset PYTHONDONTWRITEBYTECODE  # what install leaves to Python
 
-install() {
+install() {  # without compiling: Python compiles the modules that it imports, which are few of all
     "$venv/bin/pip" install --quiet --no-compile "$@"
 }
 

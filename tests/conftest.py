@@ -51,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the marker nightly, unless --nightly is given; put the longest tests first, beside which others run.
 
-    Tests in half precision are tests of a GPU, which runs those of the marker nightly, too.
+    Tests in half precision are tests of a GPU; ``-m gpu`` runs those that are nightly, too.
     """
     if not config.option.nightly and config.option.markexpr != "gpu":
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
