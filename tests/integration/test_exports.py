@@ -22,7 +22,8 @@ def output_and_gradients(net, encoder):
     return [output, *(p.grad for p in net.encoder.parameters()), *net.encoder.buffers()]
 
 
-@pytest.mark.parametrize("training", [pytest.param(False, marks=pytest.mark.nightly), True])
+@pytest.mark.nightly
+@pytest.mark.parametrize("training", [False, True])
 def test_copies_and_what_torch_compiles_are_the_same_model_and_as_frozen(training):
     net = small.model(syntax_masks="slr,sdoi", gate_warmup_epochs=1, encoder_layers=1).train(training)
     net.begin_epoch(1)

@@ -248,6 +248,7 @@ def test_another_parse_is_a_failure_of_the_parser_and_none_is_not(trained, tmp_p
     assert "3 of 3 lines translated without a parse ({odd}: 3)" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_a_parser_that_dies_midway_shows_in_the_exit_status(trained):
     lines = [*trained.lines[:5], *["FAIL"] * 12]
     options = [str(trained.data), *commands.USER_DIR, f"--path={trained.checkpoint}", "--cpu", "--beam=2"]

@@ -265,6 +265,7 @@ def test_the_server_ends_when_what_is_under_way_is_done(held_server, hold):  # t
         server.process.wait(timeout=10)
 
 
+@pytest.mark.nightly
 def test_the_server_ends_after_its_grace_where_the_parser_hangs(impatient_server, hold):
     hold.touch()
     with impatient_server.post(text="a"):

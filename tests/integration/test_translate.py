@@ -201,6 +201,7 @@ def test_streams_are_answered_buffer_by_buffer_and_stopped_at_once(trained):
         assert running.stderr.read().endswith("\nfairseq-syntax-translate: stopped\n")
 
 
+@pytest.mark.nightly
 def test_output_that_nobody_reads_ends_the_command(trained):
     reading, writing = os.pipe()
     with process(trained, "--buffer-size=1", stdin=subprocess.PIPE, stdout=writing) as running:

@@ -54,7 +54,10 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (py
         pytest.param(["--quant-noise-scalar=0.1"], marks=CUDA),
         ["--amp", "--update-freq=3", "--checkpoint-activations"],
         pytest.param(["--fp16", "--memory-efficient-fp16", "--no-scale-embedding"], marks=pytest.mark.nightly),
-        ["--fp16", "--store-ema", "--ema-decay=0.9", "--ema-fp32", "--checkpoint-activations"],
+        pytest.param(
+            ["--fp16", "--store-ema", "--ema-decay=0.9", "--ema-fp32", "--checkpoint-activations"],
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=lambda options: " ".join(options).replace("--", ""),
 )
@@ -270,6 +273,7 @@ def test_gates_are_in_the_log_of_validation(data_bin, tmp_path, monkeypatch, cap
     assert (validation.updates, validation.gates) == (updates, expected)
 
 
+@pytest.mark.nightly
 def test_trains_by_hydra_and_in_bfloat16(data_bin, tmp_path):
     (tmp_path / "gated.yaml").write_text(
         f"""# @package _group_

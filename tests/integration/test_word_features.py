@@ -83,7 +83,13 @@ def test_they_are_those_of_the_subwords(pair, corpus, capsys):
 
 
 @pytest.mark.parametrize(
-    "more", [[], ["--source-subword-sampling=0.3"], ["--truncate-source", "--max-source-positions=6"]], ids=str
+    "more",
+    [
+        [],
+        pytest.param(["--source-subword-sampling=0.3"], marks=pytest.mark.nightly),
+        pytest.param(["--truncate-source", "--max-source-positions=6"], marks=pytest.mark.nightly),
+    ],
+    ids=str,
 )
 def test_a_model_trains_and_translates_the_same(more, corpus, of_words, data_bin, tmp_path):
     data = commands.copy(data_bin, tmp_path / "spread")

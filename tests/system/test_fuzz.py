@@ -403,13 +403,14 @@ def same(found: torch.Tensor, expected: torch.Tensor) -> bool:
     return torch.equal(found.nan_to_num(), expected.to(found.dtype).nan_to_num())
 
 
+@pytest.mark.nightly
 def test_checkpoints(data_bin, tmp_path, request):
     """A signal would end the process, so they are loaded in a copy of it."""
     scoring = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 1, "max_len_b": 5}']
     commands.train(data_bin, tmp_path / "first", "--max-update=1", *scoring)
     state = torch.load(tmp_path / "first/checkpoint_last.pt", weights_only=True)
     share = request.config.getoption("fuzz_seconds") / COUNT
-    least = 250 if request.config.option.nightly else 25
+    least = 250
 
     def load_all() -> None:
         begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
