@@ -20,6 +20,7 @@ from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from places import ROOT
 from syntax_data.errors import InputError
 from systems import OF_POSITIONS, SUPERVISED, SYSTEMS
+from tiers import others_nightly
 
 LABELS = "tree_label_transformer"
 #: But the gated one, which has tests of its own.
@@ -30,9 +31,7 @@ UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_
 #: Between them they have syntax at every place; the others run nightly, and in unit tests of every system.
 ORDINARY = {LABELS, "lisa_transformer", "sg_net_transformer", "seprem_transformer", "tree_hmm_transformer"}
 
-every_system = pytest.mark.parametrize(
-    "system", [pytest.param(name, marks=() if name in ORDINARY else pytest.mark.nightly) for name in OTHERS]
-)
+every_system = pytest.mark.parametrize("system", others_nightly(OTHERS, ORDINARY))
 
 
 def architecture(system: str) -> list[str]:

@@ -18,6 +18,7 @@ import example_bins
 from fairseq_syntax.commands import average_checkpoints, dump
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from syntax_data.errors import InputError
+from tiers import others_nightly
 
 SIZES = [
     "--encoder-layers=2", "--encoder-embed-dim=32", "--encoder-ffn-embed-dim=32", "--encoder-attention-heads=4",
@@ -72,9 +73,7 @@ def train(data: Path, to: Path, way: str, *more: str, cpu: bool = True):
     return commands.train(data / WAYS[way][0], to, *options, model=[], cpu=cpu)
 
 
-@pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=() if way in ORDINARY else pytest.mark.nightly) for way in WAYS]
-)
+@pytest.mark.parametrize("way", others_nightly(WAYS, ORDINARY))
 def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     whole = train(folders, tmp_path / "whole", way, "--max-epoch=4")
     gates = {k: v for k, v in metrics.get_smoothed_values("valid").items() if k.startswith("gate_")}

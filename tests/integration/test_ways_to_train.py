@@ -23,6 +23,7 @@ from fairseq_syntax.encoder.attention import SyntaxAttention
 from fairseq_syntax.modules.trace import SyntaxTrace
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_experiments.training_log import read_validations
+from tiers import others_nightly
 
 BLEU = ["--eval-bleu", "--eval-bleu-detok=space", '--eval-bleu-args={"beam": 2, "max_len_b": 10}']
 
@@ -130,9 +131,7 @@ def aligned(corpus, tmp_path_factory):
     return commands.preprocess(folder, folder / "data", "--align-suffix=align", "--joined-dictionary")
 
 
-@pytest.mark.parametrize(
-    "criterion", [pytest.param(name, marks=pytest.mark.nightly if name in RARE else ()) for name in CRITERIA]
-)
+@pytest.mark.parametrize("criterion", others_nightly(CRITERIA, CRITERIA.keys() - RARE))
 def test_trains_by_every_criterion(aligned, tmp_path, criterion, half_precision):
     options, half = CRITERIA[criterion], criterion.endswith("--fp16")
     criterion = criterion.split()[0]

@@ -13,6 +13,7 @@ from experiment import experiment, run_here
 from syntax_experiments.metric_names import SACREBLEU
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.schema import recipe_names
+from tiers import others_nightly
 
 #: Between them they have all kinds of steps but the choice of lines; the others run nightly.
 ORDINARY = {"attachment_spans", "multi30k_en_de"}
@@ -71,9 +72,7 @@ def test_smoke_as_users_run_it(tmp_path):
     assert (counts["train"]["pairs"], counts["valid"]["pairs"]) == (287, 13), "each 23rd of 300 is for validation"
 
 
-@pytest.mark.parametrize(
-    "recipe", [pytest.param(name, marks=() if name in ORDINARY else pytest.mark.nightly) for name in recipe_names()]
-)
+@pytest.mark.parametrize("recipe", others_nightly(recipe_names(), ORDINARY))
 def test_smoke(recipe, tmp_path, monkeypatch, capsys):
     options = ["--smoke", "--smoke-systems", 2, "--work", tmp_path]
     run_here(recipe, *options, monkeypatch=monkeypatch, cwd=tmp_path)

@@ -22,6 +22,7 @@ from syntax_data.trees.brackets import format_brackets, parse_brackets
 from syntax_data.trees.conllu import format_conllu, parse_conllu
 from syntax_data.trees.formats import CONLLU
 from syntax_data.trees.tree import DependencyTree, Tree, merge_leaves, sentence_sizes
+from tiers import others_nightly
 
 CONTROLS = [Control(kind, percent) for kind in KINDS for percent in ([0, 30, 100] if kind == "noise" else [0])]
 #: Characters, words, brackets, … in a line.
@@ -126,7 +127,7 @@ LINES = {
 
 @pytest.mark.parametrize(
     "line",
-    [pytest.param(line, marks=pytest.mark.nightly if line in ("left", "right", "trees") else ()) for line in LINES],
+    others_nightly(LINES, LINES.keys() - {"left", "right", "trees"}),
 )
 def test_brackets(line):
     found = timed(lambda: parse_brackets(LINES[line], path="x", line=1))
