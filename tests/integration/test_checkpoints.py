@@ -26,6 +26,7 @@ from fairseq_syntax.checkpoints.size_limit import SizeLimit
 from fairseq_syntax.commands import average_checkpoints, dump
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_data.errors import InputError
+from tiers import others_nightly
 from time_limit import within
 
 State = dict[str, Any]
@@ -44,6 +45,7 @@ LOADS: dict[str, Callable[[Path, Path], object]] = {
     "dump": lambda data, path: dump.main([str(data), f"--path={path}", "--cpu", f"--output={path.parent}/dump.npz"]),
     "average": lambda _, path: average_checkpoints.main([f"--inputs={path}", f"--output={path.parent}/average.pt"]),
 }
+ORDINARY = {"load", "generate", "restore"}  # with the others it takes minutes: they run nightly
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +222,7 @@ def running(flag: Path) -> str:
     return f"__import__('pathlib').Path({str(flag)!r}).touch() or [10, 20]"
 
 
-@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("load", others_nightly(LOADS, ORDINARY))
 def test_a_checkpoint_runs_opens_and_asks_nothing(data_bin, checkpoint, tmp_path, load, monkeypatch):
     asked: list[Any] = []
     monkeypatch.setattr(file_utils, "get_from_cache", lambda *args, **_: asked.append(args))
@@ -275,7 +277,7 @@ INVALID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("load", ["load", "python", "dump", "average", "restore"])
+@pytest.mark.parametrize("load", others_nightly(["load", "python", "dump", "average", "restore"], ORDINARY))
 def test_invalid_options_are_those_of_the_checkpoint(data_bin, checkpoint, tmp_path, load):
     for options, message in INVALID:
         if load in ("average", "restore") and ("fit" in message or "knows" in message):

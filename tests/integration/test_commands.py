@@ -20,6 +20,7 @@ from fairseq_syntax.encoder.encoder_options import encoder_options
 from forked import Forked
 from places import EXPERIMENTS, ROOT
 from shell import run_command
+from tiers import others_nightly
 
 HELP = [
     "--user-dir", "fairseq_syntax", "--task", "syntax_translation", "--arch", "gated_syntax_transformer", "--help",
@@ -87,7 +88,10 @@ def _of_a_classifier(out: Path) -> list[object]:
     return [data, "--path", checkpoint, "--gen-subset=valid", "--output", out / "x.tsv", "--cpu"]
 
 
-@pytest.mark.parametrize("command", OURS)
+ORDINARY = {"fairseq-syntax-parse", "fairseq-syntax-binarize", "fairseq-syntax-score", "fairseq-syntax-translate"}
+
+
+@pytest.mark.parametrize("command", others_nightly(OURS, ORDINARY))
 def test_commands_do_their_work_without_standard_streams(command, trained, corpus, tmp_path):
     """As under daemons, and the shell's <&- >&- 2>&-."""
     (entry,) = entry_points(group="console_scripts", name=command)

@@ -12,23 +12,26 @@ from pathlib import Path
 import pytest
 
 from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, run, write
+from tiers import others_nightly
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in Linux's /proc")
 SECONDS = 20  # a command that ends at once has ended by then, on a busy machine too
 
 
+#: Whom which signal ends: the status of the command, and its last words.
+ENDS = {
+    "worker killed": (signal.SIGKILL, "worker", 1, "fairseq-syntax-binarize: error: a worker process died"),
+    "terminated": (signal.SIGTERM, "parent", 143, "fairseq-syntax-binarize: terminated"),
+    "stopped": (signal.SIGINT, "parent", 130, "fairseq-syntax-binarize: stopped"),
+    "stopped by Ctrl-C": (signal.SIGINT, "group", 130, "fairseq-syntax-binarize: stopped"),
+    "killed": (signal.SIGKILL, "parent", -signal.SIGKILL, ""),
+}
+
+
 @linux
-@pytest.mark.parametrize(
-    ("how", "to", "status", "message"),
-    [
-        (signal.SIGKILL, "worker", 1, "fairseq-syntax-binarize: error: a worker process died"),
-        (signal.SIGTERM, "parent", 143, "fairseq-syntax-binarize: terminated"),
-        (signal.SIGINT, "parent", 130, "fairseq-syntax-binarize: stopped"),
-        (signal.SIGINT, "group", 130, "fairseq-syntax-binarize: stopped"),
-        (signal.SIGKILL, "parent", -signal.SIGKILL, ""),
-    ],
-)
-def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, how, to, status, message):
+@pytest.mark.parametrize("case", others_nightly(ENDS, {"worker killed", "stopped by Ctrl-C"}))
+def test_binarizing_that_is_interrupted_ends_and_the_data_bin_stays(tmp_path, case):
+    how, to, status, message = ENDS[case]
     run(write(tmp_path))
     first = contents(tmp_path / "bin")
     write(tmp_path, text=TEXT * 20_000, trees=TREES * 20_000, conllu=(CONLLU + "\n") * 20_000)

@@ -29,7 +29,7 @@ OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
 #: Between them they have syntax at every place; the others run nightly, and in unit tests of every system.
-ORDINARY = {LABELS, "lisa_transformer", "sg_net_transformer", "seprem_transformer", "tree_hmm_transformer"}
+ORDINARY = {LABELS, "lisa_transformer", "sg_net_transformer", "tree_hmm_transformer"}
 
 every_system = pytest.mark.parametrize("system", others_nightly(OTHERS, ORDINARY))
 
@@ -296,7 +296,7 @@ def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path
     ("system", "layers", "left"),
     [
         pytest.param("seprem_transformer", [], None, marks=pytest.mark.nightly),
-        ("sg_net_transformer", ["--syntax-layers=top"], "top"),
+        pytest.param("sg_net_transformer", ["--syntax-layers=top"], "top", marks=pytest.mark.nightly),
         ("gated_syntax_transformer", ["--syntax-layers=2"], "1"),
         pytest.param(
             "gated_syntax_transformer",

@@ -50,8 +50,8 @@ WAYS = {
     ),
     "stock": ("pairs", [*PREDICTION, "--num-classes=2", "--arch=roberta"]),
 }  # fmt: skip
-#: One of each kind of data, and losses of the syntax; the others run nightly.
-ORDINARY = {"classes", "options", "masked blocks"}
+#: Classification, and losses of the syntax; the others run nightly.
+ORDINARY = {"classes", "masked blocks"}
 
 
 @pytest.fixture(scope="module")

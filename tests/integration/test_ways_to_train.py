@@ -112,7 +112,8 @@ CRITERIA = {
     "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
     "label_smoothed_cross_entropy_with_syntax": ["--report-accuracy", "--parent-loss=squared"],
 }
-RARE = {f"{R_DROP} --fp16", "adaptive_loss", "composite_loss"}  # these run nightly
+#: They run nightly; the second trains most other tests.
+RARE = {"cross_entropy", "label_smoothed_cross_entropy", f"{R_DROP} --fp16", "adaptive_loss", "composite_loss"}
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from binarizing import CONLLU, TEXT, TREES, contents, run, write
 from fake_parser import FakeParser
 from forked import Forked
 from syntax_data.commands import binarize, parse
+from tiers import others_nightly
 
 pytestmark = [pytest.mark.usefixtures("fake_parser"), pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")]
 
@@ -103,15 +104,17 @@ def parsing(folder: Path, before: bool) -> list[str]:
 
 
 BINARIZE, PARSE = (binarize.main, binarizing), (parse.main, parsing)
-ORDINARY = [(*BINARIZE, signal.SIGKILL, False), (*PARSE, signal.SIGKILL, False), (*PARSE, signal.SIGTERM, True)]
-NIGHTLY = [(*BINARIZE, signal.SIGKILL, True), (*BINARIZE, signal.SIGTERM, True), (*PARSE, signal.SIGKILL, True)]
+CASES = [
+    (*command, by, before)
+    for command in (BINARIZE, PARSE)
+    for by, before in ((signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, True))
+]
+ORDINARY = [(*PARSE, signal.SIGKILL, False), (*PARSE, signal.SIGTERM, True)]
 
 
-@pytest.mark.parametrize(
-    ("main", "prepare", "by", "before"),
-    [*ORDINARY, *(pytest.param(*case, marks=pytest.mark.nightly) for case in NIGHTLY)],
-)
-def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, main, prepare, by, before):
+@pytest.mark.parametrize("case", others_nightly(CASES, ORDINARY))
+def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, case):
+    main, prepare, by, before = case
     folder = tmp_path / "work"
     folder.mkdir()
     command = prepare(folder, before)
