@@ -406,6 +406,7 @@ def test_analysis_leaves_the_model_as_it_was(trained, hub):
         assert arrays["attention"].shape == (2, 4, len(ids), len(ids))
 
 
+@pytest.mark.nightly
 def test_an_ensemble_of_a_stock_and_two_syntax_models(trained, tmp_path):
     commands.train(trained.data, tmp_path / "stock", "--max-update=2", model=commands.STOCK)
     commands.train(trained.data, tmp_path / "sdoi", "--max-update=2", "--syntax-masks=sdoi")

@@ -114,7 +114,7 @@ def test_a_warning_where_gates_that_were_never_trained_translate(
     assert [text in line for line in found] == [True] * (epoch is not None)
 
 
-@pytest.mark.parametrize("masks", ["sdoi", "slr,sdoi,tree_path"])
+@pytest.mark.parametrize("masks", ["sdoi", pytest.param("slr,sdoi,tree_path", marks=pytest.mark.nightly)])
 def test_gates_of_other_masks_are_refused(data_bin, gated, tmp_path, masks):
     path = gated
     message = rf"checkpoint_last\.pt: --syntax-masks: expected slr,sdoi, whose gates these are, found {masks}"
@@ -199,6 +199,7 @@ def test_a_new_training_may_begin_with_weights_under_other_options(data_bin, pur
     assert not warned(caplog)
 
 
+@pytest.mark.nightly
 def test_a_training_by_fairseq_hydra_train_is_compared_too(data_bin, gated, tmp_path, caplog):
     def as_hydra_records_it(state: dict[str, Any]) -> None:
         options = vars(state["cfg"]["model"])

@@ -197,6 +197,7 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
         assert f"{kind}: 1014 parsed (100.00%), without a parse: 0" in report
 
 
+@pytest.mark.nightly
 @one_nightly("pretokenized")
 def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, options):
     """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
