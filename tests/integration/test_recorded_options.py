@@ -19,6 +19,7 @@ from fairseq_syntax.checkpoints import recorded_options
 from fairseq_syntax.commands.average_checkpoints import main as average
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
 from syntax_experiments.steps.runs import GATES_NEVER_TRAINED
+from tiers import others_nightly
 
 BOTH = "--syntax-masks=slr,sdoi"
 PURE = [BOTH, "--syntax-combination=pure"]
@@ -114,7 +115,7 @@ def test_a_warning_where_gates_that_were_never_trained_translate(
     assert [text in line for line in found] == [True] * (epoch is not None)
 
 
-@pytest.mark.parametrize("masks", ["sdoi", pytest.param("slr,sdoi,tree_path", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("masks", others_nightly(["sdoi", "slr,sdoi,tree_path"], {"sdoi"}))
 def test_gates_of_other_masks_are_refused(data_bin, gated, tmp_path, masks):
     path = gated
     message = rf"checkpoint_last\.pt: --syntax-masks: expected slr,sdoi, whose gates these are, found {masks}"

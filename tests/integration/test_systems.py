@@ -28,7 +28,8 @@ OTHERS = [*(system for system in SYSTEMS if system != "gated_syntax_transformer"
 #: Systems that translate without a parse.
 UNPARSED = ["lisa_transformer", "relative_position_transformer", "word_position_transformer"]
 
-#: Between them they have syntax at every place; the others run nightly, and in unit tests of every system.
+#: Between them they have syntax in the first layer, in the last and in the decoder; the others run nightly, and in unit
+#: tests of every system.
 ORDINARY = {LABELS, "sg_net_transformer", "tree_hmm_transformer"}
 
 every_system = pytest.mark.parametrize("system", others_nightly(OTHERS, ORDINARY))

@@ -17,6 +17,7 @@ from fairseq_syntax.data.training_record import DataBins
 from syntax_data.data_bin.signature import Signature
 from syntax_data.errors import InputError
 from syntax_data.features import FEATURES
+from tiers import others_nightly
 
 SPLITS = "train", "valid", "test"
 
@@ -84,11 +85,7 @@ def test_they_are_those_of_the_subwords(pair, corpus, capsys):
 
 @pytest.mark.parametrize(
     "more",
-    [
-        [],
-        pytest.param(["--source-subword-sampling=0.3"], marks=pytest.mark.nightly),
-        pytest.param(["--truncate-source", "--max-source-positions=6"], marks=pytest.mark.nightly),
-    ],
+    others_nightly([[], ["--source-subword-sampling=0.3"], ["--truncate-source", "--max-source-positions=6"]], [[]]),
     ids=str,
 )
 def test_a_model_trains_and_translates_the_same(more, corpus, of_words, data_bin, tmp_path):

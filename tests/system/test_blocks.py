@@ -16,6 +16,7 @@ from pages import PAGES, Block, blocks
 from places import EXAMPLES
 from shell import SMALL, run
 from syntax_experiments.recipe import read_recipe
+from tiers import others_nightly
 
 _SETS_UP = "sets up the environment in which this test runs"
 _NETWORK = "the network; tests have a corpus of their own"
@@ -115,11 +116,9 @@ def folder(tmp_path, corpus) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "pages",
-    [pytest.param(of, id=name, marks=() if name in ORDINARY else pytest.mark.nightly) for name, of in FOLDERS.items()],
-)
-def test_blocks_run(folder, fake_parser, pages):
+@pytest.mark.parametrize("name", others_nightly(FOLDERS, ORDINARY))
+def test_blocks_run(folder, fake_parser, name):
+    pages = FOLDERS[name]
     for page in pages:
         ours = [block for block in CODE if block.page == page and not elsewhere(block)]
         assert ours

@@ -24,6 +24,7 @@ from syntax_data.trees.tree import NoParse
 from syntax_experiments.make import Step
 from syntax_experiments.recipe import read_recipe
 from syntax_experiments.steps import text as tokenising
+from tiers import others_nightly
 
 DATA = os.environ.get("FAIRSEQ_SYNTAX_DATA")
 pytestmark = pytest.mark.skipif(not DATA, reason="FAIRSEQ_SYNTAX_DATA is not set: no real data to read")
@@ -66,9 +67,7 @@ def binarized(text: Path, parses: Path, size: int) -> str:
     return bpe.read_text()
 
 
-@pytest.mark.parametrize(
-    "treebank", ["de_gsd", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("fr_gsd", "en_ewt"))]
-)
+@pytest.mark.parametrize("treebank", others_nightly(["de_gsd", "fr_gsd", "en_ewt"], {"de_gsd"}))
 def test_subwords_of_moses_tokens_are_aligned_to_treebank_tokens(tmp_path, capsys, treebank):
     """Raw text as translation models read it, against the gold parse of the same text: all of it is aligned."""
     path = unpack(f"ud/{treebank}-ud-test.conllu.gz", tmp_path / "gold.conllu")
@@ -93,12 +92,8 @@ def refuse(*args, **kwargs):
     raise AssertionError("the network was touched")
 
 
-def one_nightly(name: str) -> pytest.MarkDecorator:
-    """Pretokenized and raw text of Multi30k, one of which is parsed in nightly runs alone."""
-    values = ("pretokenized", "tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), ("raw", "raw/val.en.gz", [])
-    marks = {name: pytest.mark.nightly}
-    found = [pytest.param(file, options, id=kind, marks=marks.get(kind, ())) for kind, file, options in values]
-    return pytest.mark.parametrize(("name", "options"), found)
+#: Multi30k's text, and how it is parsed.
+TEXTS = {"pretokenized": ("tok/val.lc.norm.tok.en.gz", ["--pretokenized"]), "raw": ("raw/val.en.gz", [])}
 
 
 def read(text: Path) -> tuple[list, list]:
@@ -110,8 +105,9 @@ def read(text: Path) -> tuple[list, list]:
 STANZA = ["--lang", "en", "--stanza-dir", f"{DATA}/stanza_resources", "--device", "cpu", "--batch-size", "200"]
 
 
-@one_nightly("raw")
-def test_stanza_parses_multi30k(tmp_path, monkeypatch, name, options):
+@pytest.mark.parametrize("kind", others_nightly(TEXTS, {"pretokenized"}))
+def test_stanza_parses_multi30k(tmp_path, monkeypatch, kind):
+    name, options = TEXTS[kind]
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     lines = unpack(f"multi30k/{name}", tmp_path / "all.en").read_text().splitlines()[:300]
@@ -198,11 +194,12 @@ def test_multi30k_with_its_parses(tmp_path, capsys):
 
 
 @pytest.mark.nightly
-@one_nightly("pretokenized")
-def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, options):
+@pytest.mark.parametrize("kind", TEXTS)
+def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, kind):
     """fairseq-generate, fairseq-interactive with and without the parser, and translate agree."""
-    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:30]
-    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:30]
+    _, options = TEXTS[kind]
+    raw = unpack("multi30k/raw/val.en.gz", tmp_path / "all.en").read_text().splitlines()[:60]
+    german = unpack("multi30k/raw/val.de.gz", tmp_path / "all.de").read_text().splitlines()[:60]
     moses = MosesTokenizer("en")
     (tmp_path / "bpe").mkdir()
     for side, lines in (("en", raw), ("de", german)):
@@ -225,10 +222,10 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
     checkpoint = tmp_path / "run/checkpoint_last.pt"
 
     expected = commands.generate_scored(data, checkpoint)
-    assert len(expected) == 30
+    assert len(expected) == 60
     models = f"{DATA}/stanza_resources"
     encode = "--tokenizer=moses", "--bpe=subword_nmt", f"--bpe-codes={codes}", "--remove-bpe", "-s=en", "-t=de"
-    buffers = "--buffer-size=12", "--batch-size=8"
+    buffers = "--buffer-size=25", "--batch-size=16"
     live = f"--parser-models={models}", "--parser-device=cpu"
     for more in (live, (f"--input-parses={text}",)):
         read, log = commands.interactive(raw, data, checkpoint, folder=tmp_path, more=(*encode, *buffers, *more))
@@ -243,4 +240,4 @@ def test_new_text_is_parsed_and_translated_as_the_data_bin_is(tmp_path, name, op
         bpe="subword_nmt", bpe_codes=str(codes), parser_models=models, parser_device="cpu",
     )  # fmt: skip
     translations = model.translate(raw, beam=2, max_len_b=20)
-    assert translations == [read[n][1] for n in range(30)]
+    assert translations == [read[n][1] for n in range(60)]
