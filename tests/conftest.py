@@ -32,7 +32,7 @@ import torch
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--nightly", action="store_true", help="run the tests with the marker nightly as well")
     parser.addoption(
-        "--fuzz-seconds", type=float, help="time of tests/system/test_fuzz.py (default: 10, with --nightly 600)"
+        "--fuzz-seconds", type=float, help="time of tests/system/test_fuzz.py (default: 5, with --nightly 600)"
     )
 
 
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     fairseq counts GPUs when it is imported. So nothing here imports it before this.
     """
     if config.option.fuzz_seconds is None:
-        config.option.fuzz_seconds = 600 if config.option.nightly else 10
+        config.option.fuzz_seconds = 600 if config.option.nightly else 5
     if config.option.markexpr != "gpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 

@@ -29,8 +29,10 @@ def train_spacy(trees: Sequence[DependencyTree], folder: Path) -> Path:
 
     spacy.util.fix_random_seed(1)
     pipeline = spacy.blank("en")
-    pipeline.add_pipe("parser")
-    pipeline.add_pipe("morphologizer")
+    sizes = {"width": 48, "depth": 2, "embed_size": 300, "window_size": 1, "maxout_pieces": 3}
+    network = {"@architectures": "spacy.HashEmbedCNN.v2", "pretrained_vectors": None, "subword_features": True, **sizes}
+    for name in ("parser", "morphologizer"):
+        pipeline.add_pipe(name, config={"model": {"tok2vec": network}})
     examples = []
     for tree in trees:
         heads = [i if head == 0 else head - 1 for i, head in enumerate(tree.heads)]

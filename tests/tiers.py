@@ -9,5 +9,11 @@ import pytest
 
 
 def others_nightly(values: Iterable[Any], ordinary: Container[Any]) -> list[Any]:
-    """The values as parameters; those that are not among `ordinary` have the marker nightly."""
-    return [pytest.param(value, marks=() if value in ordinary else pytest.mark.nightly) for value in values]
+    """The values as parameters, tuples as several; those that are not among `ordinary` have the marker nightly."""
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            marks=() if value in ordinary else pytest.mark.nightly,
+        )
+        for value in values
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import systems
 from forked import Forked
 from shell import free_port
 from syntax_experiments.training_log import read_validations
+from tiers import others_nightly
 
 
 def run_rank(output: Path, arguments: list[str]) -> None:
@@ -153,41 +154,29 @@ def after_a_step(cfg: Any, passes: Sequence[Sequence[int]]) -> dict[str, torch.T
     return {**trainer.get_model().state_dict(), "loss": torch.tensor(float(meters["loss"].avg))}
 
 
-def steps_of_rank(configurations: Mapping[str, Any], folder: Path, rank: int) -> None:
-    """Steps of all systems in a process of two."""
-    found = {}
-    for how, cfg in configurations.items():
-        together = cfg.distributed_training
-        together.distributed_world_size, together.distributed_rank = 2, rank
-        together.distributed_init_method = f"file://{folder}/group"
-        distributed_utils.distributed_init(cfg)
-        found[how] = after_a_step(cfg, RANKS[rank])
-    torch.save(found, folder / f"{rank}.pt")
+def step_of_rank(cfg: Any, folder: Path, rank: int) -> None:
+    """A step in a process of two."""
+    together = cfg.distributed_training
+    together.distributed_world_size, together.distributed_rank = 2, rank
+    together.distributed_init_method = f"file://{folder}/group"
+    distributed_utils.distributed_init(cfg)
+    torch.save(after_a_step(cfg, RANKS[rank]), folder / f"{rank}.pt")
 
 
-@pytest.fixture(scope="module")
-def stepped(data_bin, tmp_path_factory):
-    """Each system's states after a step: in one pass, in three, of each of two ranks."""
-    folder = tmp_path_factory.mktemp("steps")
-    configurations = {how: configuration(data_bin, how) for how in STEPS}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)  # else SEPREM draws which distances are hidden
-        ranks = [Forked(partial(steps_of_rank, configurations, folder, r), folder / f"{r}.log") for r in range(2)]
-        one = {how: [after_a_step(cfg, p) for p in ([range(16)], PASSES)] for how, cfg in configurations.items()}
-        for rank in ranks:
-            assert rank.end(120) == 0, rank.said[-3000:]
-    first, second = (torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(2))
-    return {how: [*one[how], first[how], second[how]] for how in STEPS}
+@pytest.mark.parametrize("how", others_nightly(STEPS, {"tree_hmm_transformer", *NORMALISED[:2]}))
+def test_passes_and_ranks_are_a_batch_as_large_as_all_of_them(data_bin, tmp_path, monkeypatch, how):
+    """The same parameters and running statistics after a step: of one pass, of three, of each of two ranks.
 
-
-@pytest.mark.parametrize("how", STEPS)
-def test_passes_and_ranks_are_a_batch_as_large_as_all_of_them(stepped, how):
-    """The same parameters and running statistics after a step.
-
-    But a pass knows no other's gate logits, by which these
-    are normalised: by running statistics, the loss and what gates feed agree; by the pass's own, the first layer's
-    logits, and so their statistics."""
-    whole, *others = stepped[how]
+    But a pass knows no other's gate logits, by which these are normalised: by running statistics, the loss and what
+    gates feed agree; by the pass's own, the first layer's logits, and so their statistics.
+    """
+    monkeypatch.setattr("fairseq_syntax.modules.heads.MASK_RATE", 1.0)  # else SEPREM draws which distances are hidden
+    cfg = configuration(data_bin, how)
+    ranks = [Forked(partial(step_of_rank, cfg, tmp_path, rank), tmp_path / f"{rank}.log") for rank in range(2)]
+    whole, *others = (after_a_step(cfg, passes) for passes in ([range(16)], PASSES))
+    for rank in ranks:
+        assert rank.end(120) == 0, rank.said[-3000:]
+    others += [torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2)]
     statistics = {name for name in whole if "batch_norm.running" in name}
     assert bool(statistics) == (how in NORMALISED)
     equal = set(whole)
@@ -202,5 +191,6 @@ def test_passes_and_ranks_are_a_batch_as_large_as_all_of_them(stepped, how):
             torch.testing.assert_close(
                 state[name], whole[name], rtol=1e-4, atol=2e-6, msg=lambda m, n=name: f"{n}: {m}"
             )
-    for name, expected in stepped[how][2].items():
-        assert torch.equal(stepped[how][3][name], expected), name  # on both ranks bit by bit
+    first, second = others[-2:]
+    for name, expected in first.items():
+        assert torch.equal(second[name], expected), name  # on both ranks bit by bit

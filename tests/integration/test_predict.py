@@ -79,7 +79,7 @@ def gold(data: Path, kind: str) -> list[str]:
     return [random.choice(["no", "yes"]) for _ in range(NUMBER)] if kind != "label set" else []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", others_nightly(KINDS, {"label", "number", "option"}))
 def test_predictions_are_those_of_each_example_alone(kind, trained, tmp_path, capsys):
     data, checkpoint = trained(kind)
     found = predict(data, checkpoint, tmp_path / "x.tsv", "--batch-size=5")

@@ -14,6 +14,7 @@ import example_bins
 from fairseq_syntax.commands import dump
 from fairseq_syntax.models.roberta import SyntaxRobertaModel
 from systems import ROBERTAS
+from tiers import others_nightly
 
 SIZES = [
     "--encoder-layers=2", "--encoder-embed-dim=32", "--encoder-ffn-embed-dim=48", "--encoder-attention-heads=4",
@@ -43,7 +44,9 @@ def train(data: Path, folder: Path, system: str, *more: str, task: str = "syntax
     return commands.train(data, folder, *arguments, model=[f"--arch={system}", *SIZES])
 
 
-@pytest.mark.parametrize(("number", "system"), enumerate(ROBERTAS))
+@pytest.mark.parametrize(
+    ("number", "system"), others_nightly(enumerate(ROBERTAS), {(0, "gated_syntax_roberta"), (3, "sla_roberta")})
+)
 def test_a_training_begins_from_stocks_weights_and_its_checkpoint_is_the_model(
     number, system, data, stock, tmp_path, caplog
 ):

@@ -17,6 +17,7 @@ from fairseq_syntax.models.roberta import SyntaxRobertaModel
 from syntax_data.commands import binarize, parse
 from syntax_data.errors import InputError
 from syntax_data.text.subwords.byte_level import LETTERS
+from tiers import others_nightly
 
 LINES = [
     ["A café fell. It rose!", "", "the cat sat", "Ça alla à la fin .", "one"],
@@ -39,6 +40,7 @@ SYSTEMS = {
     "options last": (3, "words", [*RANKING, "--arch=sla_roberta", "--context-first", "--max-option-length=3"]),
     "masked lm": (0, "words", [*LM, "--arch=sg_net_roberta"]),
 }
+ORDINARY = {"pairs", "marked", "options last"}  # the others run nightly
 HEAD = "sentence_classification_head"
 
 
@@ -77,7 +79,7 @@ def _words() -> str:
     return "".join(f"{word} 1\n" for word in words)
 
 
-@pytest.fixture(params=SYSTEMS)
+@pytest.fixture(params=others_nightly(SYSTEMS, ORDINARY))
 def trained(request, fake_parser, tmp_path):
     """The arguments of from_pretrained for a system, and the lines of its texts."""
     number, subwords, model = SYSTEMS[request.param]

@@ -130,17 +130,20 @@ def test_gates_of_other_masks_are_refused(data_bin, gated, tmp_path, masks):
 
 @pytest.mark.parametrize(
     ("option", "old", "new"),
-    [
-        ("slr", "soft", "hard"),
-        ("slr-temperature", "10.0", "3.0"),
-        ("sdoi-subwords", "share", "first"),
-        ("syntax-masks", "slr,sdoi", "slr"),
-        ("syntax-combination", "pure", "average"),
-        ("syntax-layers", "1,2", "2"),
-        ("syntax-heads", "all", "2"),
-        ("encoder-attention-heads", "4", "2"),
-        ("activation-fn", "relu", "gelu"),
-    ],
+    others_nightly(
+        [
+            ("slr", "soft", "hard"),
+            ("slr-temperature", "10.0", "3.0"),
+            ("sdoi-subwords", "share", "first"),
+            masks := ("syntax-masks", "slr,sdoi", "slr"),
+            ("syntax-combination", "pure", "average"),
+            ("syntax-layers", "1,2", "2"),
+            ("syntax-heads", "all", "2"),
+            ("encoder-attention-heads", "4", "2"),
+            activation := ("activation-fn", "relu", "gelu"),
+        ],
+        {masks, activation},
+    ),
 )
 def test_options_that_weights_depend_on(data_bin, pure, tmp_path, caplog, option, old, new):
     message = rf"pure/checkpoint_last\.pt: --{option}: expected {old}, as this training began, found {new}\. .*"
@@ -153,7 +156,11 @@ def test_options_that_weights_depend_on(data_bin, pure, tmp_path, caplog, option
 
 
 @pytest.mark.parametrize(
-    "option", ["slr", "no_token_positional_embeddings", "cross_self_attention", "share_decoder_input_output_embed"]
+    "option",
+    others_nightly(
+        ["slr", "no_token_positional_embeddings", "cross_self_attention", "share_decoder_input_output_embed"],
+        {"slr", "no_token_positional_embeddings"},
+    ),
 )
 def test_neither_a_training_nor_an_average_mixes_such_options(data_bin, pure, tmp_path, option):
     def switch(state: dict[str, Any]) -> None:
@@ -186,7 +193,7 @@ def test_the_scale_of_tables_stays_with_their_weights(data_bin, tmp_path, caplog
         commands.train(data_bin, tmp_path, "--max-update=3", *tables)
 
 
-@pytest.mark.parametrize("begin", ["--finetune-from-model", "--reset-optimizer"])
+@pytest.mark.parametrize("begin", others_nightly(["--finetune-from-model", "--reset-optimizer"], {"--reset-optimizer"}))
 def test_a_new_training_may_begin_with_weights_under_other_options(data_bin, pure, tmp_path, caplog, begin):
     more = [f"{begin}={pure}"]
     if begin == "--reset-optimizer":

@@ -221,6 +221,7 @@ def test_slow_clients_are_cut_off_and_too_many_refused(held_server):
     assert 1 < time.perf_counter() - start < 20
 
 
+@pytest.mark.nightly
 def test_a_request_that_is_gone_or_waited_too_long_takes_no_place(held_server, hold):
     server = held_server
 

@@ -101,7 +101,7 @@ def test_learns_resumes_and_is_averaged(folders, tmp_path, way):
     commands.validate(folders / WAYS[way][0], tmp_path / "average.pt", *options)
 
 
-@pytest.mark.parametrize("way", ["classes", "a number", "options"])
+@pytest.mark.parametrize("way", others_nightly(["classes", "a number", "options"], {"a number"}))
 def test_labels_are_needed_to_train_and_validate(folders, tmp_path, way):
     data = tmp_path / "data"
     shutil.copytree(folders / WAYS[way][0], data / WAYS[way][0], symlinks=True)
@@ -116,7 +116,7 @@ def test_labels_are_needed_to_train_and_validate(folders, tmp_path, way):
         commands.validate(data / WAYS[way][0], tmp_path / "checkpoint_last.pt", *options)
 
 
-@pytest.mark.parametrize("way", ["classes", "options", "masked blocks"])
+@pytest.mark.parametrize("way", others_nightly(["classes", "options", "masked blocks"], {"options"}))
 def test_trains_in_half_precision(folders, tmp_path, way, half_precision):
     computed = set()
 

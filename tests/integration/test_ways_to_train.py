@@ -48,7 +48,16 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU (py
     "options",
     [
         ["--update-freq=3", "--left-pad-source", "--required-seq-len-multiple=8", "--max-valid-steps=1"],
-        ["--encoder-layerdrop=0.5", "--curriculum=1", "--patience=3", "--layernorm-embedding", "--encoder-learned-pos"],
+        pytest.param(
+            [
+                "--encoder-layerdrop=0.5",
+                "--curriculum=1",
+                "--patience=3",
+                "--layernorm-embedding",
+                "--encoder-learned-pos",
+            ],
+            marks=pytest.mark.nightly,
+        ),
         ["--encoder-normalize-before", "--decoder-normalize-before", "--store-ema", "--ema-decay=0.9", "--ema-fp32"],
         # (fairseq's noise stays in the weights: with 0.1 the loss of its own Transformer rises from epoch to epoch)
         pytest.param(["--quant-noise-pq=0.02", "--quant-noise-pq-block-size=4"], marks=pytest.mark.nightly),
@@ -112,8 +121,15 @@ CRITERIA = {
     "composite_loss": ["--underlying-criterion=label_smoothed_cross_entropy"],
     "label_smoothed_cross_entropy_with_syntax": ["--report-accuracy", "--parent-loss=squared"],
 }
-#: They run nightly; the second trains most other tests.
-RARE = {"cross_entropy", "label_smoothed_cross_entropy", f"{R_DROP} --fp16", "adaptive_loss", "composite_loss"}
+#: They run nightly; label_smoothed_cross_entropy trains most other tests.
+RARE = {
+    "cross_entropy",
+    "label_smoothed_cross_entropy_with_alignment",
+    "label_smoothed_cross_entropy",
+    f"{R_DROP} --fp16",
+    "adaptive_loss",
+    "composite_loss",
+}
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +186,7 @@ def test_what_cannot_be_trained_is_refused(data_bin, tmp_path):
         task.build_model(options)
 
 
-@pytest.mark.parametrize("statistics", ["running", "batch"])
+@pytest.mark.parametrize("statistics", others_nightly(["running", "batch"], {"running"}))
 def test_gates_evaluate_as_they_were_trained_and_a_dummy_batch_moves_nothing(data_bin, tmp_path, statistics):
     options = ["--checkpoint-activations", f"--gate-batch-norm-statistics={statistics}"]
     trainer = commands.train(data_bin, tmp_path, "--max-epoch=1", *options)

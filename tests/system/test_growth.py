@@ -127,7 +127,7 @@ LINES = {
 
 @pytest.mark.parametrize(
     "line",
-    others_nightly(LINES, LINES.keys() - {"left", "right", "trees"}),
+    others_nightly(LINES, LINES.keys() - {"left", "right", "trees", "flat"}),
 )
 def test_brackets(line):
     found = timed(lambda: parse_brackets(LINES[line], path="x", line=1))

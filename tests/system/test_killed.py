@@ -109,12 +109,11 @@ CASES = [
     for command in (BINARIZE, PARSE)
     for by, before in ((signal.SIGKILL, False), (signal.SIGKILL, True), (signal.SIGTERM, True))
 ]
-ORDINARY = [(*PARSE, signal.SIGKILL, False), (*PARSE, signal.SIGTERM, True)]
+ORDINARY = [(*PARSE, signal.SIGTERM, True)]
 
 
-@pytest.mark.parametrize("case", others_nightly(CASES, ORDINARY))
-def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, case):
-    main, prepare, by, before = case
+@pytest.mark.parametrize(("main", "prepare", "by", "before"), others_nightly(CASES, ORDINARY))
+def test_the_same_command_again_makes_what_an_undisturbed_one_makes(tmp_path, main, prepare, by, before):
     folder = tmp_path / "work"
     folder.mkdir()
     command = prepare(folder, before)

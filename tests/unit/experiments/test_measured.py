@@ -28,7 +28,7 @@ def tables_of(folder: Path) -> Tables:
 
 
 #: Of the largest tables, and of a classifier's; the others run nightly.
-ORDINARY = {"attachment", "cola", "depth", "multi30k_en_de", "multi30k_en_de_labels"}
+ORDINARY = {"cola", "depth", "multi30k_en_de_labels"}
 
 
 @pytest.mark.parametrize(
