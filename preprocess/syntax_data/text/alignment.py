@@ -9,10 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby
+from itertools import accumulate, groupby, takewhile
 
 from syntax_data.errors import short_repr
-from syntax_data.text.folding import fold, one_dash, same_folded, without_accents
+from syntax_data.text.folding import fold, marks_in_order, one_dash, same_folded, without_accents
 
 _SHOWN = 8
 
@@ -138,9 +138,8 @@ def _starts(strings: Sequence[str], offsets: list[int]) -> list[int]:
 def _difference(
     words: Sequence[str], text: tuple[str, list[int]], tokens: Sequence[str], parse: tuple[str, list[int]]
 ) -> str:
-    first = 0
-    while first < min(len(text[0]), len(parse[0])) and text[0][first] == parse[0][first]:
-        first += 1
+    pairs = zip(marks_in_order(text[0]), marks_in_order(parse[0]), strict=False)
+    first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def rest(strings: Sequence[str], folded: tuple[str, list[int]]) -> str:
         starts = _starts(strings, folded[1])

@@ -52,7 +52,7 @@ _SEQUENCES = {
     "\\*": "*",
     "@-@": "-",
     **dict.fromkeys(["i\u0307", "I\u0307", "İ"], "i"),
-    **dict.fromkeys(["´", "▁\u0301"], "'"),  # an acute accent alone, and its form after NFKC and sentencepiece
+    "´": "'",
 }
 # Text that had escapes, and was escaped again, has them twice.
 _SEQUENCE = re.compile(
@@ -163,16 +163,19 @@ def one_dash(folded: str, offsets: list[int], starts: Iterable[int] = ()) -> tup
 
 
 def same_folded(a: str, b: str) -> bool:
-    """Compare folded texts, in any order of the marks above and below a letter."""
+    """Compare folded texts, in any order of the marks above and below a letter.
+
+    An apostrophe is an acute accent, which ´ is after sentencepiece's NFKC.
+    """
     return a == b or (len(a) == len(b) and marks_in_order(a) == marks_in_order(b))
 
 
 def marks_in_order(folded: str) -> str:
-    """A folded text with the marks of each letter in Unicode's canonical order.
+    """A folded text with the marks of each letter in Unicode's canonical order, and acute accents for apostrophes.
 
     As NFD would have it, which takes the square of their number.
     """
-    runs = groupby(folded, key=lambda character: unicodedata.combining(character) > 0)
+    runs = groupby(folded.replace("'", "\u0301"), key=lambda character: unicodedata.combining(character) > 0)
     return "".join("".join(sorted(run, key=unicodedata.combining) if marks else run) for marks, run in runs)
 
 

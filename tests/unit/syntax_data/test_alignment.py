@@ -70,6 +70,7 @@ def test_texts_that_differ_only_in_form(subwords, tokens, expected):
         ("▁我 喜 欢你", "我 喜欢 你", [0, 1, 1]),
         ("▁1 2 ▁", "12", [0, 0, 0]),
         ("▁I ▁ \u0301 m", "I ´ m", [0, 1, 1, 2]),
+        ("▁ \u0301 ▁ \u0301 m ▁ \u0301", "\u0301 ' m \u0384", [0, 0, 1, 1, 2, 3, 3]),
     ],
 )
 def test_sentencepiece_to_tokens(pieces, tokens, expected):

@@ -67,7 +67,7 @@ def test_unescape_moses(text, expected):
         ("▁a\ufffd\ufeff\u00ad\ufe0f", "a"),
         ("é", "e\u0301"),
         ("AT&amp;amp;T &amp;apos;s &amp;amp;quot;", "at&t's''"),
-        ("I´m ▁\u0301m ‹a›", "i'm'm'a'"),
+        ("I´m ‹a›", "i'm'a'"),
         ("stone &amp; amp ; tile i \u0307", "stone&tilei"),
         ("-lrb- a\\/b \\*", "(a/b*"),
         ("各", "各"),
@@ -101,7 +101,7 @@ def test_case_does_not_matter(text):
 @given(st.text(st.one_of(st.characters(), st.sampled_from("aé각\u0301\u0323\u0327\u0345\u05b0\u3099"))))
 def test_marks_come_in_the_order_of_unicode(text):
     folded, _ = fold(text)
-    assert marks_in_order(folded) == unicodedata.normalize("NFD", folded)
+    assert marks_in_order(folded) == unicodedata.normalize("NFD", folded.replace("'", "\u0301"))
 
 
 def test_different_texts_stay_different():
