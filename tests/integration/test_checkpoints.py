@@ -277,7 +277,7 @@ INVALID = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("load", others_nightly(["load", "python", "dump", "average", "restore"], ORDINARY))
+@pytest.mark.parametrize("load", others_nightly(["load", "python", "dump", "average", "restore"], {"load"}))
 def test_invalid_options_are_those_of_the_checkpoint(data_bin, checkpoint, tmp_path, load):
     for options, message in INVALID:
         if load in ("average", "restore") and ("fit" in message or "knows" in message):
@@ -324,15 +324,9 @@ def test_layers_are_counted_whatever_numbers_weights_have(data_bin, checkpoint, 
         LOADS["load"](data_bin, path)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
-    ("arch", "option"),
-    [
-        ("transformer", "layers"),
-        *(
-            pytest.param(*case, marks=pytest.mark.nightly)
-            for case in [("transformer_lm", "embed_dim"), ("lstm", "layers")]
-        ),
-    ],
+    ("arch", "option"), [("transformer", "layers"), ("transformer_lm", "embed_dim"), ("lstm", "layers")]
 )
 def test_stock_models_have_the_limit_too(arch, option):
     with SizeLimit() as limit, within(20):

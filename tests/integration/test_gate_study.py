@@ -83,6 +83,7 @@ def test_plain_normalisation_has_a_gap_and_running_statistics_have_none(data_bin
         measure(tmp_path, data_bin, capsys, monkeypatch)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["slow_gates", "accumulated_gates"])
 def test_slow_and_accumulated_statistics_change_no_weights(data_bin, plain, tmp_path, name):
     train_by(name, data_bin, tmp_path)

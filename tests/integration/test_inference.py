@@ -198,6 +198,7 @@ def test_bad_parses_of_side_files_are_an_error_or_skipped(trained, expected, tmp
     assert model.read(trained.lines[:4]).without_parse == {"unbalanced": 1, "several_roots": 1}
 
 
+@pytest.mark.nightly
 def test_side_files_beside_a_pipe(trained, expected, tmp_path, monkeypatch):
     def piped(lines: list[str], *more: str, status: object = 0) -> dict[int, tuple[float, str]]:
         monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))

@@ -61,6 +61,7 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [line.rpartition("/")[2] for line in found]
 
 
+@pytest.mark.nightly
 def test_the_order_of_masks_does_not_matter(data_bin, gated, tmp_path):
     expected = commands.generate_scored(data_bin, gated)
     overrides = ("--model-overrides", "{'syntax_masks': 'sdoi,slr'}")

@@ -204,6 +204,7 @@ def test_a_body_is_bounded_however_its_length_is_declared(trained, server):
     assert answer.json() == server.ask(text=trained.lines[0]).json()
 
 
+@pytest.mark.nightly
 def test_slow_clients_are_cut_off_and_too_many_refused(held_server):
     server = held_server
     slow = [
@@ -252,6 +253,7 @@ def test_a_request_that_is_gone_or_waited_too_long_takes_no_place(held_server, h
     assert_there_is_room()
 
 
+@pytest.mark.nightly
 def test_the_server_ends_when_what_is_under_way_is_done(held_server, hold):  # the last test of this server
     server = held_server
     halves = [server.connect(x) for x in (b"", b"POST /tra", head("Content-Length: 10") + b"{")]

@@ -103,10 +103,8 @@ def test_batches_have_drawn_subwords_with_the_features_of_their_words(corpus, da
     assert not hasattr(task.datasets["valid"].dataset, "samplers")
 
 
-@pytest.mark.parametrize(
-    "loading",
-    [["--num-workers=0"], pytest.param(["--num-workers=1", "--data-buffer-size=0"], marks=pytest.mark.nightly)],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("loading", [["--num-workers=0"], ["--num-workers=1", "--data-buffer-size=0"]])
 def test_a_resumed_training_draws_as_an_unbroken_one(corpus, data_bin, tmp_path, loading):
     options = [*loading, *SAMPLING, models_of(corpus), "--disable-validation"]
     commands.train(data_bin, tmp_path / "whole", "--max-update=15", *options)

@@ -292,18 +292,14 @@ def without_first_layer(path: Path, to: Path, syntax_layers: str | None) -> Path
     return to
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("system", "layers", "left"),
     [
-        pytest.param("seprem_transformer", [], None, marks=pytest.mark.nightly),
-        pytest.param("sg_net_transformer", ["--syntax-layers=top"], "top", marks=pytest.mark.nightly),
+        ("seprem_transformer", [], None),
+        ("sg_net_transformer", ["--syntax-layers=top"], "top"),
         ("gated_syntax_transformer", ["--syntax-layers=2"], "1"),
-        pytest.param(
-            "gated_syntax_transformer",
-            ["--syntax-layers=2", "--syntax-combination=pure"],
-            "1",
-            marks=pytest.mark.nightly,
-        ),
+        ("gated_syntax_transformer", ["--syntax-layers=2", "--syntax-combination=pure"], "1"),
     ],
     ids=str,
 )
