@@ -136,14 +136,14 @@ def test_gates_of_other_masks_are_refused(data_bin, gated, tmp_path, masks):
             ("slr", "soft", "hard"),
             ("slr-temperature", "10.0", "3.0"),
             ("sdoi-subwords", "share", "first"),
-            masks := ("syntax-masks", "slr,sdoi", "slr"),
+            ("syntax-masks", "slr,sdoi", "slr"),
             ("syntax-combination", "pure", "average"),
             ("syntax-layers", "1,2", "2"),
             ("syntax-heads", "all", "2"),
             ("encoder-attention-heads", "4", "2"),
-            activation := ("activation-fn", "relu", "gelu"),
+            ("activation-fn", "relu", "gelu"),
         ],
-        {masks, activation},
+        {("syntax-masks", "slr,sdoi", "slr"), ("activation-fn", "relu", "gelu")},
     ),
 )
 def test_options_that_weights_depend_on(data_bin, pure, tmp_path, caplog, option, old, new):
