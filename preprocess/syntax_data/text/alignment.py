@@ -123,7 +123,7 @@ def _fill_unknown(subwords: Subwords, tokens: Sequence[str], *, every_dash: bool
         before, _ = fold("".join(pieces[first:i]), every_dash=every_dash)
         start = end + len(before)
         token = bisect_right(starts, start) - 1
-        if start >= len(parse) or starts[token] != start or not parse.startswith(before, end):
+        if start >= len(parse) or starts[token] != start or not same_folded(before, parse[end:start]):
             break
         pieces[i] = tokens[token]
         first, end = i + 1, ends[token]

@@ -227,6 +227,7 @@ def test_bytes_that_are_shared_or_wrong(letters, pieces, inside):
         ("cafe \u0301 ##\u0301 x", "café x", [0, 1, 1, 1]),  # a mark that continues a word is not the next word's
         ("[UNK] a ##b [UNK]", "日本 ab ???", [0, 1, 1, 2]),
         ("a [UNK] [UNK] b", "a \u0301 x\u200b yy b", [0, 2, 3, 4]),
+        ("a \u0384 [UNK] b", "a ' x b", [0, 1, 2, 3]),  # as without an unknown word
         ("[UNK] - [UNK]", "x -- y", [0, 1, 2]),
         ("- [UNK] a", "- - a", [0, 1, 2]),
         ("[UNK] &amp ; b", "[UNK] & b", [0, 1, 1, 2]),
