@@ -34,7 +34,6 @@ ELSEWHERE = {
     ("docs/tutorial.md", "mkdir -p raw"): _NETWORK,
     ("docs/code.md", "from syntax_data"): "tests/system/test_docs.py runs it",
     ("docs/data.md", ""): _RAW_TEXT,
-    ("docs/results.md", ""): _HOURS,
     ("examples/experiments/README.md", "pip install"): _HOURS,
     ("examples/experiments/README.md", "authors="): _NETWORK,
     ("examples/experiments/README.md", "python -m syntax_experiments.tables"): "unit tests of the tables",
