@@ -40,6 +40,7 @@ SYSTEMS = {
 _LABELS = f"'{' '.join(LABELS)}'"
 _OF_LABELS = f"--upos-labels {_LABELS} --deprel-labels {_LABELS}"
 _EDGES = "--arch tree_bias_transformer --syntax-masks tree_path,tree_height,tree_edge"
+_CATEGORIES = "--arch tree_bias_transformer --syntax-masks tree_path,tree_height,tree_category"
 #: Systems of the other papers, and ours with labels.
 PAPERS = {
     "transformer": "--arch transformer",
@@ -63,6 +64,7 @@ PARTS = {
     "… decoder": "--arch tree_bias_transformer --decoder-position-bias",
     "… edges": f"{_EDGES} {_OF_LABELS}",
     "… edges, values": f"{_EDGES} --tree-edge-values {_OF_LABELS}",
+    "… categories, values": f"{_CATEGORIES} --tree-category-values --shared-category-labels {_LABELS}",
     "… supertags": f"--arch tree_bias_transformer {_SUPERTAGS}",
     "… supertags, keys": f"--arch tree_bias_transformer {_SUPERTAGS} --feature-keys",
     "labels": PAPERS["labels"],
