@@ -29,12 +29,14 @@ def choose(name: str, mixture: ExpertMixture, *, length: int, device: torch.devi
 
     Args:
         name: one of :data:`CHOICES`, which is tried first. ``auto``: on a GPU ``sdpa``; on a CPU ``shared``, and before
-            it ``sdpa`` where sentences are long, no dropout acts and ``shared`` takes no groups of sentences. Last is
-            ``reference``, which supports all.
+            it ``sdpa`` where sentences are long, no dropout acts and ``shared`` takes no groups of sentences; not for
+            values of pairs. Last is ``reference``, which supports all.
         length: the sentences' length n.
     """
     names = [name]
-    if name == "auto" and device.type == "cuda":
+    if name == "auto" and mixture.has_values:
+        names = []
+    elif name == "auto" and device.type == "cuda":
         names = ["sdpa"]
     elif name == "auto":
         long = length >= _LONG and mixture.dropout is None and mixture.syntax_dropout is None

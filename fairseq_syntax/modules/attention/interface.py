@@ -93,8 +93,8 @@ class ExpertMixture:
 
     @property
     def has_only_biases(self) -> bool:
-        """Syntax experts have a bias, no factor and no values."""
-        return not self.has_values and all(b.factor is None and b.bias is not None for b in self.biases.biases)
+        """Syntax experts have a bias and no factor."""
+        return all(b.factor is None and b.bias is not None for b in self.biases.biases)
 
     @property
     def has_values(self) -> bool:
@@ -124,6 +124,18 @@ class ExpertMixture:
         with no_autocast(experts.device):
             product = torch.bmm(weights.reshape(batch * heads, 1, number), experts.reshape(batch * heads, number, -1))
         return product.view(batch, heads, *experts.shape[3:])
+
+    def add_values(self, output: Tensor, experts: Tensor) -> Tensor:
+        """Add what experts sum beside v, Σ w_k ⊙ Σ_j A_k[i, j]·E_k[r_k(i, j)], to the output of heads with experts.
+
+        Args:
+            output: ``(batch, heads, n, d)``.
+            experts: A_k of all experts after all dropout, ``(batch, heads, experts, n, n)``.
+        """
+        for k, bias in enumerate(self.biases.biases, start=self.has_global_expert):
+            for values in bias.values:
+                output = output + values.sum(at_least_float32(experts[:, :, k])) * self.weight(k)
+        return output
 
     def drop_syntax(self, attention: Tensor, k: int) -> Tensor:
         """Syntax dropout on A_k of syntax expert k, from 0, in sentences with a parse."""

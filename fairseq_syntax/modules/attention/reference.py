@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from fairseq_syntax.modules.attention.interface import AttentionImplementation, AttentionResult, ExpertMixture
@@ -62,14 +59,10 @@ class ReferenceAttention(AttentionImplementation):
             kept = mixture.dropout(torch.ones_like(weights))
         dropped = weights if kept is None else weights * kept
         output = torch.bmm(dropped.type_as(v).flatten(0, 1), v.flatten(0, 1)).unflatten(0, v.shape[:2])
-        sums = [
-            values.sum(experts[:, :, k] if kept is None else experts[:, :, k] * kept[:, : mixture.heads])
-            * mixture.weight(k)
-            for k, bias in enumerate(mixture.biases.biases, start=mixture.has_global_expert)
-            for values in bias.values
-        ]
-        added = F.pad(reduce(torch.add, sums), (0, 0, 0, 0, 0, v.shape[1] - mixture.heads))
-        return AttentionResult((output + added).type_as(v), weights.type_as(v), x)
+        of_experts = experts if kept is None else experts * kept[:, : mixture.heads].unsqueeze(2)
+        mixed = mixture.add_values(output[:, : mixture.heads], of_experts)
+        output = torch.cat([mixed, output[:, mixture.heads :].to(mixed.dtype)], dim=1)
+        return AttentionResult(output.type_as(v), weights.type_as(v), x)
 
 
 def scores(q: Tensor, k: Tensor, *, position: Tensor | None = None) -> Tensor:

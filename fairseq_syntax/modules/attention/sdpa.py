@@ -1,6 +1,7 @@
 """torch's fused attention, ``scaled_dot_product_attention``, of all experts, mixed afterwards.
 
 The output is linear in A, so A·v is the mixture of the experts' outputs, and no n×n matrix but the biases is stored.
+Where experts sum values of pairs, v has the identity's columns, too, so that A is a part of A·[v; I].
 """
 
 from __future__ import annotations
@@ -34,16 +35,19 @@ class SDPAttention(AttentionImplementation):
         if heads:
             bias = mixture.biases.expert_biases(q.dtype, with_global=mixture.has_global_expert, aligned=True)
             bias = bias if position is None else bias + position[:, :heads].unsqueeze(2)
+            summed = _with_identity(v[:, :heads]) if mixture.has_values else v[:, :heads]
             outputs: list[Tensor] = []  # of experts whose dropout is the same
             for p, group in groupby(enumerate(_dropout_probabilities(mixture)), key=lambda expert: expert[1]):
                 experts = [expert for expert, _ in group]
                 queries = q[:, :heads].unsqueeze(2).expand(-1, -1, len(experts), -1, -1).flatten(2, 3)
                 mask = bias[:, :, experts[0] : experts[-1] + 1].flatten(2, 3)
-                output = F.scaled_dot_product_attention(
-                    queries, k[:, :heads], v[:, :heads], attn_mask=mask, dropout_p=p
-                )
+                output = F.scaled_dot_product_attention(queries, k[:, :heads], summed, attn_mask=mask, dropout_p=p)
                 outputs.append(output.unflatten(2, (len(experts), n)))
-            mixed = mixture.mix(outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)).to(q.dtype)
+            of_experts = outputs[0] if len(outputs) == 1 else torch.cat(outputs, dim=2)
+            mixed = mixture.mix(of_experts[..., : v.shape[3]])
+            if mixture.has_values:
+                mixed = mixture.add_values(mixed, of_experts[..., v.shape[3] : v.shape[3] + n])
+            mixed = mixed.to(q.dtype)
 
         def attend_globally(q: Tensor) -> Tensor:
             mask = mixture.biases.padding_bias(q.dtype)
@@ -53,6 +57,13 @@ class SDPAttention(AttentionImplementation):
             return F.scaled_dot_product_attention(q, k[:, heads:], v[:, heads:], attn_mask=mask, dropout_p=p)
 
         return AttentionResult(mixture.with_global_heads(mixed, q[:, heads:], attend_globally))
+
+
+def _with_identity(v: Tensor) -> Tensor:
+    """[v; I], ``(batch, heads, n, d + n)``, the width up to a multiple of 8, as fused attention takes it."""
+    n, width = v.shape[2:]
+    identity = torch.eye(n, n + -(width + n) % 8, dtype=v.dtype, device=v.device)
+    return torch.cat([v, identity.expand(*v.shape[:2], -1, -1)], dim=3)
 
 
 def _dropout_probabilities(mixture: ExpertMixture) -> list[float]:

@@ -37,14 +37,20 @@ class SharedAttention(ReferenceAttention):
         groups = zip(*(part.split(size) for part in (q, k, v)), mixture.split(size), strict=True)
         return AttentionResult(torch.cat([super(SharedAttention, self).attend(*group).output for group in groups]))
 
+    def _experts(self, x: Tensor, mixture: ExpertMixture) -> Tensor:
+        raw = _global_attention(x, mixture)[:, : mixture.heads]
+        passed, shares = _passed(raw, mixture)
+        if not _is_precise(shares):
+            return super()._experts(x, mixture)
+        parts = zip(passed, shares, strict=True)
+        each = [mixture.drop_syntax(part / share, k) for k, (part, share) in enumerate(parts)]
+        return mixture.drop_experts(torch.stack([raw, *each] if mixture.has_global_expert else each, dim=2))
+
     def weights(self, x: Tensor, mixture: ExpertMixture) -> Tensor:
-        padding = mixture.biases.padding_bias(x.dtype)
-        attention = softmax(x if padding is None else x + padding)
+        attention = _global_attention(x, mixture)
         raw = attention[:, : mixture.heads]
-        passed = [raw * bias.normal_mask for bias in mixture.biases.biases]
-        shares = [part.sum(dim=-1, keepdim=True) for part in passed]
-        least, most = torch.cat([share.detach() for share in shares]).aminmax()
-        if not (float(least) > _SMALLEST_SHARE and float(most) < torch.inf):
+        passed, shares = _passed(raw, mixture)
+        if not _is_precise(shares):
             return super().weights(x, mixture)
         weights = [mixture.weight(mixture.has_global_expert + k) / share for k, share in enumerate(shares)]
         if mixture.evaluates:  # a sum in place: one pass over n×n numbers less for each mask
@@ -59,9 +65,27 @@ class SharedAttention(ReferenceAttention):
         return mixture.with_global_heads(mixed, attention[:, mixture.heads :], mixture.drop_experts)
 
 
+def _global_attention(x: Tensor, mixture: ExpertMixture) -> Tensor:
+    """A_0 of all heads."""
+    padding = mixture.biases.padding_bias(x.dtype)
+    return softmax(x if padding is None else x + padding)
+
+
+def _passed(raw: Tensor, mixture: ExpertMixture) -> tuple[list[Tensor], list[Tensor]]:
+    """m_k·A_0 and its sums Z_k of each mask."""
+    passed = [raw * bias.normal_mask for bias in mixture.biases.biases]
+    return passed, [part.sum(dim=-1, keepdim=True) for part in passed]
+
+
+def _is_precise(shares: list[Tensor]) -> bool:
+    """Return true if no Z_k is too small or infinite."""
+    least, most = torch.cat([share.detach() for share in shares]).aminmax()
+    return float(least) > _SMALLEST_SHARE and float(most) < torch.inf
+
+
 def takes_groups(mixture: ExpertMixture, device: torch.device) -> bool:
     """Return true if some sentences are computed at a time: on a CPU, if the output alone is needed."""
-    return device.type == "cpu" and mixture.evaluates and not mixture.needs_weights
+    return device.type == "cpu" and mixture.evaluates and not (mixture.needs_weights or mixture.has_values)
 
 
 def group_size(scores: int) -> int:

@@ -146,6 +146,7 @@ KINDS = {
     "values": [TreeEdge(labels=LABELS, values=True), TreePath()],
     "values of kinds and labels": [Gaussian(), TreeEdge(labels=LABELS[:3], values=True, factored=True)],
     "values of neighbours": [TreeCategory(labels=LABELS[:3], values=True), TreeEdge(labels=LABELS, values=True)],
+    "values of masks": [Opposite(), *MASKS],
     "shared": MASKS,
     "near words": [SyntaxAwareLocalAttention(distance=1)],
     "parent": [ParentScaling()],
@@ -490,9 +491,11 @@ def test_dropout_of_experts_has_the_derived_mean_and_variance(implementation, ha
 
 @pytest.mark.parametrize("dropout_on", ["mixture", "experts"])
 @pytest.mark.parametrize("combination", ["pure", "product"])
-def test_dropout_takes_the_same_entries_from_values_and_from_those_of_pairs(combination, dropout_on):
+@every_implementation
+def test_dropout_takes_the_same_entries_from_values_and_from_those_of_pairs(implementation, combination, dropout_on):
     """Each pair's vector is that of all values, negative: nothing is left, unless one is dropped without the other."""
-    net = attention([Opposite()], combination=combination, dropout=0.5, dropout_on=dropout_on, syntax_dropout=0.5)
+    dropouts = {"dropout": 0.5, "dropout_on": dropout_on, "syntax_dropout": 0.5}
+    net = attention([Opposite()], combination=combination, implementation=implementation, **dropouts)
     with torch.no_grad():
         net.v_proj.weight.zero_()
         net.v_proj.bias.fill_(1.0)
@@ -521,6 +524,8 @@ def test_dropout_takes_the_same_entries_from_values_and_from_those_of_pairs(comb
         ("reference", {"implementation": "auto", "combination": "product"}),
         ("sdpa", {"implementation": "auto", "dropout_on": "experts", "device": "cuda"}),
         ("reference", {"implementation": "auto", "device": "cuda"}),
+        ("reference", {"implementation": "auto", "dropout_on": "experts", "device": "cuda", "values": True}),
+        ("sdpa", {"dropout_on": "experts", "values": True}),
     ],
 )
 def test_the_first_implementation_that_supports_a_mixture_is_chosen(expected, options, monkeypatch):
@@ -529,6 +534,8 @@ def test_the_first_implementation_that_supports_a_mixture_is_chosen(expected, op
     masks, n, evaluates = options.pop("masks", 2), options.pop("n", 5), options.pop("evaluates", False)
     syntax = random_bias(2, n, masks=masks, has_parse=options.pop("has_parse", None))
     contents = options.pop("contents", ())
+    if options.pop("values", False):
+        syntax.biases[0].values = (PairValues(Buckets(torch.zeros(1, n, n)), torch.zeros(1, 4)),)
 
     def remember(name, mixture, **given):
         chosen.append(choose(name, mixture, **{**given, "device": device}))
