@@ -37,6 +37,7 @@ _PARTS = {
     "predictor": ("predictor", "--parent-prediction and --distance-prediction"),
     r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
     r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
+    r"embed_tokens\.gate": ("embed_tokens.gate", "--feature-gate"),
     "feature_keys": ("feature_keys", "--feature-keys"),
     "tree_hmm": ("tree_hmm", "--tree-hmm"),
     r"self_attn\.relative_position": ("relative_position", "--decoder-position-bias"),
@@ -182,7 +183,7 @@ class SyntaxModel(BaseFairseqModel):
         super().upgrade_state_dict(state_dict)
         own = self.state_dict()
         for part, (name, option) in _PARTS.items():
-            of_part = re.compile(rf"({re.escape(self.encoder_prefix)}|decoder\.)(layers\.\d+\.(module\.)*)?{part}\.")
+            of_part = re.compile(rf"({re.escape(self.encoder_prefix)}|decoder\.)(layers\.\d+\.(module\.)*)?{part}(\.|$)")
             fresh = {key: value for key, value in own.items() if of_part.match(key)}
             given = [key for key in state_dict if of_part.match(key)]
             if fresh and not given:

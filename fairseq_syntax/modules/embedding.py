@@ -43,6 +43,11 @@ class FeatureEmbeddingOptions:
         False,
         help="these features make a supertag of each word: its own, its head's, and the side and distance of its head",
     )
+    gate: bool = option(
+        False,
+        name="feature_gate",
+        help="with --feature-merge sum: their sum is times a learned number, 0 at first, and their tables are random",
+    )
     keys: bool = option(
         False,
         name="feature_keys",
@@ -80,9 +85,12 @@ class FeatureEmbeddingOptions:
         check_names("--feature-embeddings", self.written, [*LABELLED, *dict.fromkeys(own)])
         if wrong := [name for name in self._word_labels if not is_word_label(name)]:
             raise ValueError(f"--word-labels: expected names, each with </s> and labels, found {wrong[0]!r}")
-        for flag, given in (("--supertags", self.supertags), ("--feature-keys", self.keys)):
+        given_flags = {"--supertags": self.supertags, "--feature-gate": self.gate, "--feature-keys": self.keys}
+        for flag, given in given_flags.items():
             if given and not self.names:
                 raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
+        if self.gate and self.merge != "sum":
+            raise ValueError(f"--feature-gate: expected with --feature-merge sum, found {self.merge}")
         for option_name, written in self._written_labels.items():
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
@@ -130,9 +138,8 @@ class FeatureEmbeddingOptions:
 
     def join(self, tokens: nn.Embedding, embed_dim: int) -> InfusedEmbedding:
         """Return embeddings of tokens with those of features, `embed_dim` wide."""
-        return InfusedEmbedding(
-            tokens, labels=self.labels, embed_dim=embed_dim, merge=self.merge, supertags=self.supertags
-        )
+        parts = {"merge": self.merge, "supertags": self.supertags, "gated": self.gate}
+        return InfusedEmbedding(tokens, labels=self.labels, embed_dim=embed_dim, **parts)  # type: ignore[arg-type]
 
 
 class InfusedEmbedding(nn.Embedding):
@@ -144,7 +151,8 @@ class InfusedEmbedding(nn.Embedding):
 
     A label that the model does not know, whose number is one beyond the labels', and a position without a parse have 0
     in t. Under ``sum`` all tables are 0 at first: a new model begins with tokens and positions alone, a pre-trained one
-    as it is. Under ``concatenate`` they are drawn as embeddings of tokens are.
+    as it is; or, if it is gated, t is times γ, which is 0 at first, and they are drawn at random. Under ``concatenate``
+    they are drawn as embeddings of tokens are.
 
     Args:
         tokens: embeddings of tokens, ``embed_dim`` wide, or narrower by the width of t. Their weight is shared with
@@ -153,6 +161,7 @@ class InfusedEmbedding(nn.Embedding):
         embed_dim: width of the output.
         merge: ``concatenate`` or ``sum``.
         supertags: t has the head's features.
+        gated: there is γ.
     """
 
     def __init__(
@@ -163,6 +172,7 @@ class InfusedEmbedding(nn.Embedding):
         embed_dim: int,
         merge: str,
         supertags: bool = False,
+        gated: bool = False,
     ):
         width = tokens.embedding_dim
         super().__init__(tokens.num_embeddings, width, padding_idx=tokens.padding_idx, _weight=tokens.weight.detach())
@@ -170,6 +180,8 @@ class InfusedEmbedding(nn.Embedding):
         self.embedding_dim = embed_dim
         self.labels = {name: tuple(of_feature) for name, of_feature in labels.items()}
         self.merge = merge
+        #: γ, ``(1,)``.
+        self.gate = nn.Parameter(torch.zeros(1)) if gated else None
         #: The width of t.
         self.feature_dim = embed_dim if merge == "sum" else embed_dim - width
         rows = {name: len(known) for name, known in self.labels.items()}
@@ -178,7 +190,7 @@ class InfusedEmbedding(nn.Embedding):
         self.supertags = self._new_tables({**rows, "head": 2 * _FARTHEST_HEAD + 1}) if supertags else None
 
     def _new_tables(self, rows: Mapping[str, int]) -> nn.ParameterDict:
-        if self.merge == "sum":
+        if self.merge == "sum" and self.gate is None:
             return nn.ParameterDict({name: torch.zeros(n, self.feature_dim) for name, n in rows.items()})
         scale = self.embedding_dim**-0.5
         return nn.ParameterDict({name: torch.randn(n, self.feature_dim) * scale for name, n in rows.items()})
@@ -211,7 +223,8 @@ class InfusedEmbedding(nn.Embedding):
             place = (head - 1 - word).clamp(-_FARTHEST_HEAD, _FARTHEST_HEAD).masked_fill(head == 0, 0)
             of_heads["head"] = torch.where(head < 0, UNKNOWN, place + _FARTHEST_HEAD)
             embedded += [_rows(self.supertags[name], of_head) for name, of_head in of_heads.items()]
-        return sum(embedded[1:], start=embedded[0])
+        t = sum(embedded[1:], start=embedded[0])
+        return t if self.gate is None else self.gate * t
 
 
 def _rows(table: Tensor, numbers: Tensor) -> Tensor:
