@@ -183,7 +183,9 @@ class SyntaxModel(BaseFairseqModel):
         super().upgrade_state_dict(state_dict)
         own = self.state_dict()
         for part, (name, option) in _PARTS.items():
-            of_part = re.compile(rf"({re.escape(self.encoder_prefix)}|decoder\.)(layers\.\d+\.(module\.)*)?{part}(\.|$)")
+            of_part = re.compile(
+                rf"({re.escape(self.encoder_prefix)}|decoder\.)(layers\.\d+\.(module\.)*)?{part}(\.|$)"
+            )
             fresh = {key: value for key, value in own.items() if of_part.match(key)}
             given = [key for key in state_dict if of_part.match(key)]
             if fresh and not given:

@@ -68,6 +68,16 @@ class FeatureEmbeddingOptions:
         name="category_labels",
         help="categories of constituents that have an embedding, likewise; default: the data-bin's",
     )
+    category_2_labels: str | None = option(
+        None,
+        name="category_2_labels",
+        help="categories of constituents above these, likewise; default: the data-bin's",
+    )
+    category_3_labels: str | None = option(
+        None,
+        name="category_3_labels",
+        help="categories of constituents above those, likewise; default: the data-bin's",
+    )
     shared_category_labels: str | None = option(
         None,
         name="shared_category_labels",

@@ -20,7 +20,19 @@ from syntax_data.commands import binarize
 from syntax_data.data_bin import mmap
 from syntax_data.errors import InputError
 
-FEATURES = ("word", "distance", "head", "deprel", "upos", "category", "shared_category", "case", "position")
+FEATURES = (
+    "word",
+    "distance",
+    "head",
+    "deprel",
+    "upos",
+    "category",
+    "category_2",
+    "category_3",
+    "shared_category",
+    "case",
+    "position",
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +67,7 @@ def test_features_are_loaded_and_verified(made, capsys, caplog):
     assert "train: 300 of 300 sentences have a parse (conllu)" in caplog.messages
     data_bins.verify(made)
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.startswith("train: 20 files as in the signature; 300 sentences with valid word, distance, head, ")
+    assert line.startswith("train: 24 files as in the signature; 300 sentences with valid word, distance, head, ")
     assert {path.name: path.read_bytes() for path in made.iterdir()} == before
 
 

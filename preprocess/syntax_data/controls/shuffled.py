@@ -35,7 +35,7 @@ class Shape:
         words: a hash of the line's words.
         trees: of each tree the first word and the end of each bracket, one after another.
         labels: of the brackets of all trees.
-        categories: of the words.
+        categories: of the constituents above each word.
         heads: as :class:`DependencyTree` has them.
         deprel: likewise.
         sentences: likewise.
@@ -44,7 +44,7 @@ class Shape:
     words: int
     trees: list[array[int]] | None
     labels: list[str]
-    categories: list[str]
+    categories: list[tuple[str, ...]]
     heads: array[int] | None
     deprel: list[str]
     sentences: int
@@ -67,7 +67,7 @@ class SentencePool:
                 words=_hash("".join(words).casefold()),
                 trees=None if trees is None else [array("I", chain(*tree.brackets())) for tree in trees],
                 labels=[sys.intern(label) for tree in trees or () for label in tree.brackets().values()],
-                categories=[*map(sys.intern, word_categories(trees or ()))],
+                categories=[tuple(map(sys.intern, chain)) for chain in word_categories(trees or ())],
                 heads=None if dependencies is None else array("I", dependencies.heads),
                 deprel=[] if dependencies is None else [*map(sys.intern, dependencies.deprel)],
                 sentences=0 if dependencies is None else dependencies.sentences,

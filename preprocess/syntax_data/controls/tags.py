@@ -11,7 +11,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from random import Random
 
-from syntax_data.trees.categories import with_categories
+from syntax_data.trees.categories import CHAIN, with_categories
 from syntax_data.trees.tree import DependencyTree, Tree
 
 #: The columns of CoNLL-U that belong together: UPOS, XPOS and FEATS.
@@ -40,15 +40,20 @@ def dummy_tags(dependencies: DependencyTree, seed: int) -> DependencyTree:
 
 
 def dummy_categories(trees: list[Tree], seed: int) -> list[Tree]:
-    """Give each word, and each bracket for its first word, the category of its form, ``cat1`` to ``cat26``."""
-    drawn: list[str] = []
+    """Give each word, and each bracket for its first word, the categories of its form, ``cat1`` to ``cat26``."""
+    drawn: list[tuple[str, ...]] = []
     dummies = []
     for tree in trees:
         words = tree.leaves()
-        labels = [_drawn("cat", _CATEGORY_COUNT, form, seed) for form in words]
-        dummies.append(Tree.from_brackets(words, {span: labels[span[0]] for span in tree.brackets()}))
-        drawn += labels
+        chains = [_dummy_chain(form, seed) for form in words]
+        dummies.append(Tree.from_brackets(words, {span: chains[span[0]][0] for span in tree.brackets()}))
+        drawn += chains
     return with_categories(dummies, drawn)
+
+
+def _dummy_chain(form: str, seed: int) -> tuple[str, ...]:
+    names = [form, *(f"{form} {level}" for level in range(2, CHAIN + 1))]
+    return tuple(_drawn("cat", _CATEGORY_COUNT, name, seed) for name in names)
 
 
 def _drawn(kind: str, count: int, form: str, seed: int) -> str:

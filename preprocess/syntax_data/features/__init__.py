@@ -11,6 +11,8 @@ head             0 if the subword's word is a root, else 1 + the index of its he
 deprel           number of the label of the word's dependency relation to its head                    labels
 upos             number of the label of the word's universal part of speech                           labels
 category         number of the label of the constituent right above the word's part of speech         labels
+category_2,      those of the next two constituents above it; ``_`` where there is none               labels
+category_3
 shared_category  that of the smallest constituent which the word shares with the next one             labels
 case             case of the word's first letter                                                      surface
 position         the subword's place in its word                                                      surface
@@ -45,6 +47,7 @@ from syntax_data.features.feature import INFINITE, MOST_LABELS, Feature
 from syntax_data.features.labels import Category, SharedCategory, WordLabel
 from syntax_data.features.surface import Case, Position
 from syntax_data.features.word import Word
+from syntax_data.trees.categories import CHAIN
 from syntax_data.trees.tree import WORD_LABEL
 
 __all__ = [
@@ -78,7 +81,7 @@ FEATURES = _Features(
         Head(),
         WordLabel("deprel", lambda tree: tree.deprel),
         WordLabel("upos", lambda tree: tree.upos),
-        Category(),
+        *(Category(level) for level in range(1, CHAIN + 1)),
         SharedCategory(),
         Case(),
         Position(),

@@ -1,4 +1,4 @@
-"""``deprel``, ``upos``, ``category`` and ``shared_category``: labels of relations, parts of speech, constituents.
+"""``deprel``, ``upos``, ``category`` to ``category_3``, ``shared_category``: labels of relations, words, constituents.
 
 Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``, and a symbol.
 """
@@ -58,18 +58,28 @@ class WordLabel(LabelFeature):
 
 
 class Category(LabelFeature):
-    """Categories of the constituents right above the words' parts of speech.
+    """Categories of the constituents above the words' parts of speech.
 
     See :func:`syntax_data.trees.categories.word_categories`.
+
+    Args:
+        level: 1 for the constituents right above, 2 for those above these, 3 for the next.
     """
 
-    name = "category"
     source = TREES.name
     labels = ()
 
+    def __init__(self, level: int):
+        self.name = "category" if level == 1 else f"category_{level}"
+        self.level = level
+
     def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
         categories = sentence.categories
-        return [] if categories is None else [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]
+        return (
+            []
+            if categories is None
+            else [*(number(categories[leaf][self.level - 1]) for leaf in sentence.word_of_leaf), 0]
+        )
 
 
 class SharedCategory(LabelFeature):

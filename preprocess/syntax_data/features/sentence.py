@@ -23,7 +23,7 @@ class AlignedSentence:
         parses: by the name of their format, as far as they are wanted; :class:`NoParse` with the reason if there is
             none.
         distances: between the leaves; ``None`` without trees.
-        categories: of the leaves, under most controls the parser's; ``None`` without trees.
+        categories: of the constituents above each leaf, under most controls the parser's; ``None`` without trees.
         mismatches: for each kind of parse of another text, the difference; its parse is ``NoParse("mismatch")``.
         symbols: the subwords of each symbol, in order, numbered among all of the sentence.
     """
@@ -33,7 +33,7 @@ class AlignedSentence:
     word_of_leaf: list[int]
     parses: dict[str, Any]
     distances: list[int] | None = None
-    categories: list[str] | None = None
+    categories: list[tuple[str, ...]] | None = None
     mismatches: dict[str, AlignmentError] = field(default_factory=dict)
     symbols: list[range] = field(default_factory=list)
 

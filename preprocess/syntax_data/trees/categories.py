@@ -1,8 +1,9 @@
-"""Categories: labels of constituents, two for each word."""
+"""Categories: labels of constituents, of those above each word and of what it shares with the next."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 from syntax_data.trees.tree import Tree
 
@@ -12,12 +13,16 @@ def category(label: str) -> str:
     return label if label.startswith("-") else label.split("-")[0].split("=")[0] or "_"
 
 
-def word_categories(trees: Sequence[Tree]) -> list[str]:
-    """The category of the constituent right above each word's part of speech.
+#: How many constituents above a word have a feature.
+CHAIN = 3
+
+
+def word_categories(trees: Sequence[Tree]) -> list[tuple[str, ...]]:
+    """The categories of the :data:`CHAIN` constituents above each word's part of speech, the lowest first.
 
     A part of speech is a node over this one word and nothing else; a word without one has the constituent that it is a
-    child of. So ``He`` and ``runs`` have NP and VP in (S (NP (PRP He)) (VP (VBZ runs))), and both have S in
-    (S He runs).
+    child of. So ``He`` and ``runs`` have NP, S, ``_`` and VP, S, ``_`` in (S (NP (PRP He)) (VP (VBZ runs))), and both
+    have S, ``_``, ``_`` in (S He runs).
     """
     found = []
     for tree in trees:
@@ -25,7 +30,8 @@ def word_categories(trees: Sequence[Tree]) -> list[str]:
         for node, step in tree.walk():
             if isinstance(node, str):
                 is_tag = len(above[-1].children) == 1 and len(above) > 1
-                found.append(category(above[-2 if is_tag else -1].label))
+                labels = [category(one.label) for one in reversed(above[: -1 if is_tag else None])]
+                found.append(tuple([*labels[:CHAIN], *["_"] * (CHAIN - len(labels))]))
             elif step > 0:
                 above.append(node)
             else:
@@ -56,7 +62,11 @@ def shared_categories(trees: Sequence[Tree]) -> list[str]:
     return found
 
 
-def with_categories(trees: Sequence[Tree], categories: Iterable[str]) -> list[Tree]:
+def with_categories(trees: Sequence[Tree], categories: Iterable[Sequence[str]]) -> list[Tree]:
     """The same trees whose words have these categories: each word is below a unary chain of its own."""
     rest = iter(categories)
-    return [tree.with_leaves(lambda word: [Tree(next(rest), [Tree("X", [word])])]) for tree in trees]
+    return [tree.with_leaves(lambda word: [_chain(next(rest), word)]) for tree in trees]
+
+
+def _chain(labels: Sequence[str], word: str) -> Tree:
+    return reduce(lambda below, label: Tree(label, [below]), labels, Tree("X", [word]))

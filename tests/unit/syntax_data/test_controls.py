@@ -146,14 +146,15 @@ def test_dummy_tags_are_one_for_each_form_and_the_parses_stay():
     for text, name in (("a", "dummy-tags"), ("b", "dummy-tags"), ("a", "dummy-tags@1")):
         (tree,), heads = Control.read(name).parses(*own, text=text, pool=None)
         assert (brackets(tree), heads.heads) == (brackets(own[0][0]), own[1].heads)
-        found.append([heads.upos, heads.deprel, word_categories([tree])])
+        found.append([heads.upos, heads.deprel, *map(list, zip(*word_categories([tree]), strict=True))])
         assert {*shared_categories([tree])} == {found[-1][2][0], "_"}  # both brackets begin with this word
     assert found[0] == found[1]
-    for labels, other, count in zip(found[0], found[2], (17, 37, 26), strict=True):
+    for labels, other, count in zip(found[0], found[2], (17, 37, 26, 26, 26), strict=True):
         assert labels[:300] == labels[300:600] == labels[600:]
         assert labels != other
         assert len({*labels}) == count
         assert max(Counter(labels[:300]).values()) < 3 * 300 / count
+    assert found[0][2] != found[0][3] != found[0][4]
 
 
 def test_random_heads_fit_the_random_tree():
@@ -237,7 +238,7 @@ def test_shuffled_takes_the_other_line_whole():
     tree = Tree("S", [Tree("N", [Tree("T", ["x"])]), Tree("N-1", ["z", "y"])])
     pool.add(2, [tree], DependencyTree(list("xzy"), [0, 3, 1], columns))
     trees, heads = Control.read("shuffled").parses(*own, text="", pool=pool)
-    assert [bracketed(tree) for tree in trees] == ["(S (N (X a)) (N-1 (N (X b)) (N (X c))))"]
+    assert [bracketed(tree) for tree in trees] == ["(S (_ (S (N (X a)))) (N-1 (_ (S (N (X b)))) (_ (S (N (X c))))))"]
     assert (heads.tokens, heads.heads, heads.sentences, heads.depth) == (list("abc"), [0, 3, 1], 1, 3)
     assert heads.deprel == ["root", "obj", "det"]
     assert heads.upos == ["_"] * 3

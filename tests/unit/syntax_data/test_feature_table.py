@@ -94,14 +94,18 @@ def test_without_their_parse_features_have_no_values():
 @pytest.mark.parametrize(
     ("trees", "expected"),
     [
-        ("(ROOT (S (NP-SBJ-1 (PRP He)) (VP (VBZ saw) (NP=2 (DT the) (NN dog))) (. .)))", "NP VP NP NP S"),
-        ("(S He (VP runs))", "S S"),  # VP might be a part of speech
-        ("(NN dog) (S (S (NP (NP (NNS cats)))) (X and) us)", "NN NP S S"),
-        ("( (NP=3 a b) (-LRB- c d) e)", "NP NP -LRB- -LRB- _"),
+        (
+            "(ROOT (S (NP-SBJ-1 (PRP He)) (VP (VBZ saw) (NP=2 (DT the) (NN dog))) (. .)))",
+            "NP.S.ROOT VP.S.ROOT NP.VP.S NP.VP.S S.ROOT._",
+        ),
+        ("(S He (VP runs))", "S._._ S._._"),  # VP might be a part of speech
+        ("(NN dog) (S (S (NP (NP (NNS cats)))) (X and) us)", "NN._._ NP.NP.S S._._ S._._"),
+        ("( (NP=3 a b) (-LRB- c d) e)", "NP._._ NP._._ -LRB-._._ -LRB-._._ _._._"),
     ],
 )
-def test_a_category_is_that_of_the_constituent_above_the_part_of_speech(trees, expected):
-    assert word_categories(parse_brackets(trees, path="x", line=1)) == expected.split()
+def test_categories_are_those_of_the_constituents_above_the_part_of_speech(trees, expected):
+    found = word_categories(parse_brackets(trees, path="x", line=1))
+    assert [".".join(chain) for chain in found] == expected.split()
 
 
 @pytest.mark.parametrize(
@@ -127,6 +131,8 @@ def test_words_keep_their_categories_under_other_trees_and_share_those_of_these(
     made = align_sentence("the d@@ og barks", subwords, {"trees": [tree]}, settings=Settings(control=control))
     labels = ["</s>", "NP", "VP", "S", "X", "_"]
     assert FEATURES["category"].of(made, labels.index) == ([1, 1, 1, 2, 0] if expected else [])
+    assert FEATURES["category_2"].of(made, labels.index) == ([3, 3, 3, 3, 0] if expected else [])
+    assert FEATURES["category_3"].of(made, labels.index) == ([5, 5, 5, 5, 0] if expected else [])
     numbers = [*map(labels.index, expected.split())]
     assert FEATURES["shared_category"].of(made, labels.index) == (numbers and [numbers[0], numbers[1], *numbers[1:], 0])
 
@@ -140,7 +146,7 @@ def test_a_word_without_a_subword_is_in_the_category_that_its_neighbours_share()
     assert FEATURES["shared_category"].of(made, labels.index) == [1, 3, 2, 5, 0]
 
 
-LABELS_OF_WORDS = ("deprel", "upos", "category", "shared_category", "case", "position")
+LABELS_OF_WORDS = ("deprel", "upos", "category", "category_2", "category_3", "shared_category", "case", "position")
 MASKS = {
     "slr": lambda f: SyntacticLocalRange(form="hard").log_mask(f["distance"]),
     "sdoi": lambda f: SyntacticDependencyOfInterest().log_mask(f["word"], f["head"]),
