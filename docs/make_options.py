@@ -31,7 +31,7 @@ _BEGIN = """\
 # Options
 
 What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets some
-others. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
+others. Those that are on or off have a `--no-…`. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
 `python docs/make_options.py` makes this page from the code.
 """
 
@@ -85,8 +85,7 @@ def _one_of(choices: Iterable[str]) -> str:
 def _of_ours(option: Option) -> tuple[str, str, str]:
     """Return the entry of an option that is declared in our way."""
     if option.kind is bool:
-        flag = f"`{option.flag}`, `--no-{option.flag[2:]}`"
-        return flag, option.about["help"], "on" if option.default else "off"
+        return f"`{option.flag}`", option.about["help"], "on" if option.default else "off"
     values = _one_of(option.about["choices"] or ()) or {int: "N", float: "X"}.get(option.kind, "TEXT")
     return f"`{option.flag} {values}`", *_meaning_and_default(option.about["help"], option.default)
 
