@@ -51,6 +51,7 @@ from fairseq_syntax.modules.biases import (
     BiasBuilder,
     BiasTable,
     Buckets,
+    PairValues,
     bias_names,
     bias_type,
 )
@@ -172,19 +173,23 @@ def check_attention(report: Report) -> None:
         ((7, 4, 8), (24, 4, 16)) if report.tiny else ((7, 8, 64), (24, 8, 64), (130, 8, 64), (77, 4, 32), (23, 4, 8))
     )
     for n, heads, d in shapes:
-        for position in (False, True):
-            expected = _attention("reference", torch.float64, "cpu", n, heads, d, position)
+        for more in ("", "position", "values"):
+            expected = _attention("reference", torch.float64, "cpu", n, heads, d, more)
             for dtype, most in ATTENTION.items():
                 for name in IMPLEMENTATIONS:
-                    values = dict(implementation=name, dtype=str(dtype), n=n, heads=heads, d=d, position=position)
+                    values = dict(implementation=name, dtype=str(dtype), n=n, heads=heads, d=d, more=more)
                     with report.checking("attention", **values):
-                        found = _attention(name, dtype, report.device, n, heads, d, position)
+                        found = _attention(name, dtype, report.device, n, heads, d, more)
                         worst = max(error(a, b) for a, b in zip(found, expected, strict=True))
                         report.add("attention", worst < most, error=worst, **values)
 
 
-def _attention(name: str, dtype: torch.dtype, device: str, n: int, heads: int, d: int, position: bool) -> list[Tensor]:
-    """Output and gradients of q, k, v and a bias of position, of two masks, one with hidden pairs, and left padding."""
+def _attention(name: str, dtype: torch.dtype, device: str, n: int, heads: int, d: int, more: str) -> list[Tensor]:
+    """Output and gradients of q, k, v, and `more`, of two masks, one with hidden pairs, and left padding.
+
+    Args:
+        more: a bias by ``position``, or ``values`` of pairs; or nothing.
+    """
     draw = torch.Generator().manual_seed(n)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
 
@@ -200,14 +205,19 @@ def _attention(name: str, dtype: torch.dtype, device: str, n: int, heads: int, d
     inputs = [random(3, heads, n, d).to(device, dtype).requires_grad_() for _ in range(3)]
     biases = [AttentionBias(bias=mask.unsqueeze(1).to(device, wide)) for mask in masks.unbind(dim=1)]
     has_parse = torch.ones(3, 2, dtype=torch.bool, device=device)
-    x = random(1, heads, n, n).to(device, wide).requires_grad_() if position else None
+    x = random(1, heads, n, n).to(device, wide).requires_grad_() if more == "position" else None
+    vectors = random(9, d).to(device, wide).requires_grad_()
+    if more == "values":
+        buckets = Buckets((random(3, n, n) * 9).long().clamp(-1, 8).to(device))
+        biases[0].values = (PairValues(buckets, vectors),)
     mixture = ExpertMixture(BatchBiases(biases, has_parse, padding=padding.to(device)), weights, position=x)
     implementation = IMPLEMENTATIONS[name]
     if not implementation.supports(mixture):
         raise ValueError(f"{name} does not support the mixture")
     output = implementation.attend(*inputs, mixture).output * ~padding[:, None, :, None].to(device)
     output.backward(random(3, heads, n, d).to(output))
-    return [output, *(of.grad for of in [*inputs, *([x] if position else [])])]
+    inputs += [of for of in (x, vectors) if of is not None and of.grad is not None]
+    return [output, *(of.grad for of in inputs)]
 
 
 def check_gates(report: Report) -> None:

@@ -31,7 +31,7 @@ _BEGIN = """\
 # Options
 
 What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets some
-others. Those that are on or off have a `--no-…`. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
+others. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
 `python docs/make_options.py` makes this page from the code.
 """
 
@@ -43,6 +43,7 @@ def options_page() -> str:
     parts = [
         _BEGIN,
         "## Of the model\n",
+        "An option that is [on] or [off] has a `--no-…`, too.\n",
         _list(_of_ours(o) for part in (SyntaxEncoderOptions, GateOptions) for o in options_of(part)),
         "## Of the masks\n",
         "Names in `--syntax-masks`:\n",

@@ -84,7 +84,7 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
             parameter.data.normal_(generator=generator)
         elif awake and re.search(r"\.(tables|supertags|feature_keys)\.", name):
             parameter.data.normal_(std=parameter.shape[1] ** -0.5, generator=generator)
-        elif awake and name.endswith("embed_tokens.gate"):
+        elif awake and name.endswith("embed_tokens.feature_weight"):
             parameter.data.fill_(1.5)
         elif awake and "roberta" in system and parameter.dim() > 1:
             draw_larger(parameter, generator)

@@ -336,6 +336,7 @@ class SyntaxEncoderOptions:
                 found["fusion_weight"] = self.fusion.weight
         if self.embeddings.names:
             found["feature_merge"] = self.embeddings.merge
+            found["feature_weight_learned"] = self.embeddings.weight_learned
         found |= self.embeddings.write_labels(self.labels)
         if self.mixing.on:
             found["tree_mixing_activation"] = self.mixing.activation or activation

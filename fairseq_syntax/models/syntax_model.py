@@ -37,7 +37,7 @@ _PARTS = {
     "predictor": ("predictor", "--parent-prediction and --distance-prediction"),
     r"embed_tokens\.tables": ("embed_tokens.tables", "--feature-embeddings"),
     r"embed_tokens\.supertags": ("embed_tokens.supertags", "--supertags"),
-    r"embed_tokens\.gate": ("embed_tokens.gate", "--feature-gate"),
+    r"embed_tokens\.feature_weight": ("embed_tokens.feature_weight", "--feature-weight-learned"),
     "feature_keys": ("feature_keys", "--feature-keys"),
     "tree_hmm": ("tree_hmm", "--tree-hmm"),
     r"self_attn\.relative_position": ("relative_position", "--decoder-position-bias"),

@@ -43,10 +43,10 @@ class FeatureEmbeddingOptions:
         False,
         help="these features make a supertag of each word: its own, its head's, and the side and distance of its head",
     )
-    gate: bool = option(
+    weight_learned: bool = option(
         False,
-        name="feature_gate",
-        help="with --feature-merge sum: their sum is times a learned number, 0 at first, and their tables are random",
+        name="feature_weight_learned",
+        help="with --feature-merge sum: a learned weight of all of them, 0 at first; their tables begin at random",
     )
     keys: bool = option(
         False,
@@ -71,12 +71,12 @@ class FeatureEmbeddingOptions:
     category_2_labels: str | None = option(
         None,
         name="category_2_labels",
-        help="categories of constituents above these, likewise; default: the data-bin's",
+        help="the same of the second constituent above each word; default: the data-bin's",
     )
     category_3_labels: str | None = option(
         None,
         name="category_3_labels",
-        help="categories of constituents above those, likewise; default: the data-bin's",
+        help="the same of the third; default: the data-bin's",
     )
     shared_category_labels: str | None = option(
         None,
@@ -95,12 +95,12 @@ class FeatureEmbeddingOptions:
         check_names("--feature-embeddings", self.written, [*LABELLED, *dict.fromkeys(own)])
         if wrong := [name for name in self._word_labels if not is_word_label(name)]:
             raise ValueError(f"--word-labels: expected names, each with </s> and labels, found {wrong[0]!r}")
-        given_flags = {"--supertags": self.supertags, "--feature-gate": self.gate, "--feature-keys": self.keys}
-        for flag, given in given_flags.items():
-            if given and not self.names:
+        for name in ("supertags", "weight_learned", "keys"):
+            if getattr(self, name) and not self.names:
+                flag = "--supertags" if name == "supertags" else f"--feature-{name.replace('_', '-')}"
                 raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
-        if self.gate and self.merge != "sum":
-            raise ValueError(f"--feature-gate: expected with --feature-merge sum, found {self.merge}")
+        if self.weight_learned and self.merge != "sum":
+            raise ValueError(f"--feature-weight-learned: expected with --feature-merge sum, found {self.merge}")
         for option_name, written in self._written_labels.items():
             labels = (written or "").split()
             if labels and (labels[0] != "</s>" or len(set(labels)) < len(labels)):
@@ -148,8 +148,14 @@ class FeatureEmbeddingOptions:
 
     def join(self, tokens: nn.Embedding, embed_dim: int) -> InfusedEmbedding:
         """Return embeddings of tokens with those of features, `embed_dim` wide."""
-        parts = {"merge": self.merge, "supertags": self.supertags, "gated": self.gate}
-        return InfusedEmbedding(tokens, labels=self.labels, embed_dim=embed_dim, **parts)  # type: ignore[arg-type]
+        return InfusedEmbedding(
+            tokens,
+            labels=self.labels,
+            embed_dim=embed_dim,
+            merge=self.merge,
+            supertags=self.supertags,
+            weight_learned=self.weight_learned,
+        )
 
 
 class InfusedEmbedding(nn.Embedding):
@@ -161,7 +167,7 @@ class InfusedEmbedding(nn.Embedding):
 
     A label that the model does not know, whose number is one beyond the labels', and a position without a parse have 0
     in t. Under ``sum`` all tables are 0 at first: a new model begins with tokens and positions alone, a pre-trained one
-    as it is; or, if it is gated, t is times γ, which is 0 at first, and they are drawn at random. Under ``concatenate``
+    as it is. With a learned weight γ, 0 at first, it is e + γ·t, and tables are drawn at random. Under ``concatenate``
     they are drawn as embeddings of tokens are.
 
     Args:
@@ -171,7 +177,7 @@ class InfusedEmbedding(nn.Embedding):
         embed_dim: width of the output.
         merge: ``concatenate`` or ``sum``.
         supertags: t has the head's features.
-        gated: there is γ.
+        weight_learned: there is a γ.
     """
 
     def __init__(
@@ -182,7 +188,7 @@ class InfusedEmbedding(nn.Embedding):
         embed_dim: int,
         merge: str,
         supertags: bool = False,
-        gated: bool = False,
+        weight_learned: bool = False,
     ):
         width = tokens.embedding_dim
         super().__init__(tokens.num_embeddings, width, padding_idx=tokens.padding_idx, _weight=tokens.weight.detach())
@@ -191,7 +197,7 @@ class InfusedEmbedding(nn.Embedding):
         self.labels = {name: tuple(of_feature) for name, of_feature in labels.items()}
         self.merge = merge
         #: γ, ``(1,)``.
-        self.gate = nn.Parameter(torch.zeros(1)) if gated else None
+        self.feature_weight = nn.Parameter(torch.zeros(1)) if weight_learned else None
         #: The width of t.
         self.feature_dim = embed_dim if merge == "sum" else embed_dim - width
         rows = {name: len(known) for name, known in self.labels.items()}
@@ -200,7 +206,7 @@ class InfusedEmbedding(nn.Embedding):
         self.supertags = self._new_tables({**rows, "head": 2 * _FARTHEST_HEAD + 1}) if supertags else None
 
     def _new_tables(self, rows: Mapping[str, int]) -> nn.ParameterDict:
-        if self.merge == "sum" and self.gate is None:
+        if self.merge == "sum" and self.feature_weight is None:
             return nn.ParameterDict({name: torch.zeros(n, self.feature_dim) for name, n in rows.items()})
         scale = self.embedding_dim**-0.5
         return nn.ParameterDict({name: torch.randn(n, self.feature_dim) * scale for name, n in rows.items()})
@@ -221,7 +227,7 @@ class InfusedEmbedding(nn.Embedding):
         return torch.cat([embedded, of_features.to(embedded.dtype)], dim=2)
 
     def of_features(self, features: Mapping[str, Tensor]) -> Tensor:
-        """Return t, ``(batch, n, feature_dim)``, of features, ``(batch, n)`` each."""
+        """Return t, or γ·t, ``(batch, n, feature_dim)``, of features, ``(batch, n)`` each."""
         numbers = {name: features[name] for name in self.labels}
         embedded = [_rows(self.tables[name], of_word) for name, of_word in numbers.items()]
         if self.supertags is not None:
@@ -234,7 +240,7 @@ class InfusedEmbedding(nn.Embedding):
             of_heads["head"] = torch.where(head < 0, UNKNOWN, place + _FARTHEST_HEAD)
             embedded += [_rows(self.supertags[name], of_head) for name, of_head in of_heads.items()]
         t = sum(embedded[1:], start=embedded[0])
-        return t if self.gate is None else self.gate * t
+        return t if self.feature_weight is None else self.feature_weight * t
 
 
 def _rows(table: Tensor, numbers: Tensor) -> Tensor:

@@ -29,8 +29,8 @@ def choose(name: str, mixture: ExpertMixture, *, length: int, device: torch.devi
 
     Args:
         name: one of :data:`CHOICES`, which is tried first. ``auto``: on a GPU ``sdpa``; on a CPU ``shared``, and before
-            it ``sdpa`` where sentences are long, no dropout acts and ``shared`` takes no groups of sentences; not for
-            values of pairs. Last is ``reference``, which supports all.
+            it ``sdpa`` where sentences are long, no dropout acts and ``shared`` takes no groups of sentences. Last is
+            ``reference``, which supports all, and is first for values of pairs: faster on a CPU; a GPU was not tried.
         length: the sentences' length n.
     """
     names = [name]

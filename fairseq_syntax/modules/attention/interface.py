@@ -125,16 +125,18 @@ class ExpertMixture:
             product = torch.bmm(weights.reshape(batch * heads, 1, number), experts.reshape(batch * heads, number, -1))
         return product.view(batch, heads, *experts.shape[3:])
 
-    def add_values(self, output: Tensor, experts: Tensor) -> Tensor:
+    def add_values(self, output: Tensor, experts: Tensor, *, kept: Tensor | None = None) -> Tensor:
         """Add what experts sum beside v, Σ w_k ⊙ Σ_j A_k[i, j]·E_k[r_k(i, j)], to the output of heads with experts.
 
         Args:
             output: ``(batch, heads, n, d)``.
-            experts: A_k of all experts after all dropout, ``(batch, heads, experts, n, n)``.
+            experts: A_k of all experts after dropout that acts on them, ``(batch, heads, experts, n, n)``.
+            kept: factors of the entries of all by dropout that acts on A, ``(batch, heads, n, n)``.
         """
         for k, bias in enumerate(self.biases.biases, start=self.has_global_expert):
             for values in bias.values:
-                output = output + values.sum(at_least_float32(experts[:, :, k])) * self.weight(k)
+                attention = at_least_float32(experts[:, :, k])
+                output = output + values.sum(attention if kept is None else attention * kept) * self.weight(k)
         return output
 
     def drop_syntax(self, attention: Tensor, k: int) -> Tensor:

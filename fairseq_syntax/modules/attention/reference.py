@@ -59,8 +59,8 @@ class ReferenceAttention(AttentionImplementation):
             kept = mixture.dropout(torch.ones_like(weights))
         dropped = weights if kept is None else weights * kept
         output = torch.bmm(dropped.type_as(v).flatten(0, 1), v.flatten(0, 1)).unflatten(0, v.shape[:2])
-        of_experts = experts if kept is None else experts * kept[:, : mixture.heads].unsqueeze(2)
-        mixed = mixture.add_values(output[:, : mixture.heads], of_experts)
+        of_experts = None if kept is None else kept[:, : mixture.heads]
+        mixed = mixture.add_values(output[:, : mixture.heads], experts, kept=of_experts)
         output = torch.cat([mixed, output[:, mixture.heads :].to(mixed.dtype)], dim=1)
         return AttentionResult(output.type_as(v), weights.type_as(v), x)
 

@@ -1,7 +1,7 @@
 """torch's fused attention, ``scaled_dot_product_attention``, of all experts, mixed afterwards.
 
 The output is linear in A, so A·v is the mixture of the experts' outputs, and no n×n matrix but the biases is stored.
-Where experts sum values of pairs, v has the identity's columns, too, so that A is a part of A·[v; I].
+Where experts sum values of pairs, A_k is: it is a part of A_k·[v; I].
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class SharedAttention(ReferenceAttention):
         raw = attention[:, : mixture.heads]
         passed, shares = _passed(raw, mixture)
         if not _is_precise(shares):
-            return super().weights(x, mixture)
+            return self._mixed(super()._experts(x, mixture), x, mixture)
         weights = [mixture.weight(mixture.has_global_expert + k) / share for k, share in enumerate(shares)]
         if mixture.evaluates:  # a sum in place: one pass over n×n numbers less for each mask
             if mixture.has_global_expert:
@@ -84,7 +84,7 @@ def _is_precise(shares: list[Tensor]) -> bool:
 
 
 def takes_groups(mixture: ExpertMixture, device: torch.device) -> bool:
-    """Return true if some sentences are computed at a time: on a CPU, if the output alone is needed."""
+    """Return true if some sentences are computed at a time: on a CPU, if the output alone is needed, without values."""
     return device.type == "cpu" and mixture.evaluates and not (mixture.needs_weights or mixture.has_values)
 
 

@@ -153,8 +153,8 @@ def get_parser() -> argparse.ArgumentParser:
         help="for comparisons, instead of the parser's trees and heads write right-branching, left-branching, random "
         "or flat ones over the same words; shuffled: those of another sentence of the split with as many words; "
         "noise:P: P percent of the heads and brackets are random wrong ones; random-tags: the parser's, with the parts "
-        "of speech in random order; dummy-tags: the parser's, with a random part of speech, relation and category for "
-        "each word form; no-parse: none. @2 after random, shuffled, noise:P, random-tags or dummy-tags draws others "
+        "of speech in random order; dummy-tags: the parser's, with random parts of speech, relations and categories of "
+        "word forms; no-parse: none. @2 after random, shuffled, noise:P, random-tags or dummy-tags draws others "
         "(default: the parser's trees)",
     )
     parser.add_argument(

@@ -12,7 +12,7 @@ control               instead of a sentence's tree and heads                    
 ``shuffled``          the tree and the heads of another sentence with as many words               shuffled.py
 ``noise:P``           P percent of the brackets and of the heads are random wrong ones            noise.py
 ``random-tags``       the same; the parts of speech of the line's words in random order           tags.py
-``dummy-tags``        the same; a random part of speech, relation and category for each word form  tags.py
+``dummy-tags``        the same; random parts of speech, relations and categories of word forms     tags.py
 ``no-parse``          nothing: a sentence without a parse                                         control.py
 ====================  ==========================================================================  =================
 

@@ -67,7 +67,7 @@ class SentencePool:
                 words=_hash("".join(words).casefold()),
                 trees=None if trees is None else [array("I", chain(*tree.brackets())) for tree in trees],
                 labels=[sys.intern(label) for tree in trees or () for label in tree.brackets().values()],
-                categories=[tuple(map(sys.intern, chain)) for chain in word_categories(trees or ())],
+                categories=[tuple(map(sys.intern, above)) for above in word_categories(trees or ())],
                 heads=None if dependencies is None else array("I", dependencies.heads),
                 deprel=[] if dependencies is None else [*map(sys.intern, dependencies.deprel)],
                 sentences=0 if dependencies is None else dependencies.sentences,

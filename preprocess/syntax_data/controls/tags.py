@@ -1,8 +1,8 @@
 """``random-tags`` and ``dummy-tags``: the tree and the heads stay, the words' labels are others.
 
 Under ``random-tags`` the parts of speech of a line's words are in random order. Under ``dummy-tags`` each word form has
-one part of speech, one relation and one category, drawn once for all text, with equal chance (a control task of Hewitt
-and Liang 2019): a model may learn them by heart, word by word, but they tell nothing of syntax.
+one part of speech, one relation and one category of each level, drawn once for all text, with equal chance (a control
+task of Hewitt and Liang 2019): a model may learn them by heart, word by word, but they tell nothing of syntax.
 """
 
 from __future__ import annotations

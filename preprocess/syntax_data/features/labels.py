@@ -1,4 +1,4 @@
-"""``deprel``, ``upos``, ``category`` to ``category_3``, ``shared_category``: labels of relations, words, constituents.
+"""Labels of relations, parts of speech and constituents: ``deprel``, ``upos``, ``category`` …, ``shared_category``.
 
 Labels are numbered from 1 in the order in which they first come; 0 is ``</s>``, and a symbol.
 """
@@ -74,12 +74,10 @@ class Category(LabelFeature):
         self.level = level
 
     def values(self, sentence: AlignedSentence, number: Callable[[str], int]) -> list[int]:
-        categories = sentence.categories
-        return (
-            []
-            if categories is None
-            else [*(number(categories[leaf][self.level - 1]) for leaf in sentence.word_of_leaf), 0]
-        )
+        if sentence.categories is None:
+            return []
+        categories = [above[self.level - 1] for above in sentence.categories]
+        return [*(number(categories[leaf]) for leaf in sentence.word_of_leaf), 0]
 
 
 class SharedCategory(LabelFeature):

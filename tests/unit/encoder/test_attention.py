@@ -84,6 +84,12 @@ class Opposite(SyntaxBias):
         return AttentionBias(bias=torch.zeros(numbers.unsqueeze(1).shape), values=[values])
 
 
+class AlsoOpposite(Opposite):
+    """The same, as an expert of its own."""
+
+    name = "also opposite"
+
+
 def attention(masks=MASKS, **options) -> SyntaxAttention:
     """Tables of biases are random."""
     torch.manual_seed(2)
@@ -495,12 +501,13 @@ def test_dropout_of_experts_has_the_derived_mean_and_variance(implementation, ha
 def test_dropout_takes_the_same_entries_from_values_and_from_those_of_pairs(implementation, combination, dropout_on):
     """Each pair's vector is that of all values, negative: nothing is left, unless one is dropped without the other."""
     dropouts = {"dropout": 0.5, "dropout_on": dropout_on, "syntax_dropout": 0.5}
-    net = attention([Opposite()], combination=combination, implementation=implementation, **dropouts)
+    masks = [Opposite(), AlsoOpposite()] if combination == "pure" else [Opposite()]
+    net = attention(masks, combination=combination, implementation=implementation, **dropouts)
     with torch.no_grad():
         net.v_proj.weight.zero_()
         net.v_proj.bias.fill_(1.0)
         net.out_proj.bias.zero_()
-    syntax = built([Opposite()], small.batch([random_features(Random(1), 6, 7)]))
+    syntax = built(masks, small.batch([random_features(Random(1), 6, 7)]))
     x = torch.randn(8, 1, 16)
     assert net.train()(x, syntax)[0].abs().max() < 1e-6
 

@@ -42,7 +42,7 @@ LEARNED = {
     "all tables": (GATED, {"syntax_masks": "position,tree_path,tree_height", "syntax_combination": "average"}),
     "labels": ("tree_label_transformer", {}),
     "supertags": ("tree_bias_transformer", systems.SUPERTAGS),
-    "gated supertags": ("tree_bias_transformer", {**systems.SUPERTAGS, "feature_gate": True}),
+    "weighted supertags": ("tree_bias_transformer", {**systems.SUPERTAGS, "feature_weight_learned": True}),
     "two heads": (GATED, {"syntax_masks": "position,tree_path", "syntax_heads": 2, "position_bias": True}),
 }
 VARIANTS = {
@@ -104,7 +104,7 @@ OF_PARSES = {
     **{v: VARIANTS[v] for v in (*systems.PARSED, "average", "pure", "trees, gate", "edges, gate")},
     "syntax_infused_transformer": ("syntax_infused_transformer", {"feature_embeddings": "upos"}),
     "supertags": ("gated_syntax_transformer", systems.SUPERTAGS),
-    "gated supertags": ("gated_syntax_transformer", {**systems.SUPERTAGS, "feature_gate": True}),
+    "weighted supertags": ("gated_syntax_transformer", {**systems.SUPERTAGS, "feature_weight_learned": True}),
     "position on top": ("sg_net_transformer", {"syntax_masks": "sdoi,position"}),
     "lisa on top": ("sg_net_transformer", {"syntax_masks": "lisa,sdoi"}),
 }

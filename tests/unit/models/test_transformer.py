@@ -136,7 +136,7 @@ INFUSED = {"feature_embeddings": "upos", "upos_labels": "</s> A", "feature_merge
         ({**INFUSED, "upos_labels": None}, "--upos-labels: expected labels, or --task syntax_translation"),
         ({"syntax_masks": "lisa", "syntax_combination": "product"}, "--syntax-combination product: expected without"),
         ({"supertags": True}, "--supertags: expected with --feature-embeddings, found none"),
-        ({**INFUSED, "feature_gate": True}, "--feature-gate: expected with --feature-merge sum, found concatenate"),
+        ({**INFUSED, "feature_weight_learned": True}, "--feature-weight-learned: expected with --feature-merge sum"),
         ({**systems.SUPERTAGS, "feature_keys": True, "no_cross_attention": True}, "expected without --no-cross-att"),
         ({**systems.SUPERTAGS, "feature_keys": True, "cross_self_attention": True}, "without --cross-self-attention"),
         ({"distance_prediction": True}, "--distance-prediction: expected with --tree-mixing"),

@@ -83,12 +83,12 @@ def test_a_supertag_adds_the_heads_labels_and_its_side_and_distance_by_hand():
     torch.testing.assert_close(made.of_features(features), embedding("sum").of_features(features))
 
 
-def test_a_gate_begins_at_zero_with_random_tables_and_is_a_factor():
+def test_a_learned_weight_begins_at_zero_with_random_tables_and_is_a_factor():
     tokens = nn.Embedding(12, 3, padding_idx=1)
-    made = InfusedEmbedding(tokens, labels=LABELS, embed_dim=3, merge="sum", supertags=False, gated=True)
+    made = InfusedEmbedding(tokens, labels=LABELS, embed_dim=3, merge="sum", supertags=False, weight_learned=True)
     assert all(table.any() for table in made.tables.values())
     torch.testing.assert_close(joined(made, FEATURES), tokens(TOKENS))
-    made.gate.data.fill_(2.0)
+    made.feature_weight.data.fill_(2.0)
     rows = sum(made.tables[name][numbers[0]] for name, numbers in FEATURES.items())
     torch.testing.assert_close(joined(made, FEATURES)[0], tokens(TOKENS)[0] + 2 * rows)
 
