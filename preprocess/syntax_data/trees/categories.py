@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 
 from syntax_data.trees.tree import Tree
 
 
+@lru_cache(1024)
 def category(label: str) -> str:
     """A constituent's label without functions and indices: ``NP`` of ``NP-SBJ-1`` and ``NP=2``; ``_`` if empty."""
     return label if label.startswith("-") else label.split("-")[0].split("=")[0] or "_"
@@ -30,8 +31,9 @@ def word_categories(trees: Sequence[Tree]) -> list[tuple[str, ...]]:
         for node, step in tree.walk():
             if isinstance(node, str):
                 is_tag = len(above[-1].children) == 1 and len(above) > 1
-                labels = [category(one.label) for one in reversed(above[: -1 if is_tag else None])]
-                found.append(tuple([*labels[:CHAIN], *["_"] * (CHAIN - len(labels))]))
+                lowest = len(above) - is_tag
+                labels = [category(one.label) for one in above[max(0, lowest - CHAIN) : lowest]]
+                found.append((*reversed(labels), *["_"] * (CHAIN - len(labels))))
             elif step > 0:
                 above.append(node)
             else:
