@@ -27,8 +27,8 @@ from fake_parser import FakeParser
 from syntax_data.errors import InputError
 from syntax_data.features import FEATURES
 from syntax_data.features.aligned import Settings
-from syntax_data.parsers import Line
-from syntax_data.trees.tree import NoParse
+from syntax_data.parsers import Line, Parse
+from syntax_data.trees.tree import NoParse, Tree
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -288,6 +288,11 @@ def test_an_error_of_the_parser_comes_before_the_first_line_is_read(trained, tmp
             interactive(trained, [], tmp_path, *trained.bpe, "--input=-", option)
 
 
+def below_two_more(line, parse: Parse) -> Parse:
+    """The parse with two constituents above its tree, so that there is a category of each level."""
+    return Parse(dependencies=parse.dependencies, trees=[Tree("TOP", [Tree("SENT", parse.trees)])])
+
+
 @pytest.mark.parametrize(
     ("marks", "symbols"), [("subword_nmt", ""), ("subword_nmt", "<2de> {} <num>"), ("sentencepiece", ""), ("words", "")]
 )
@@ -295,6 +300,7 @@ def test_new_text_has_the_features_that_the_binarizer_makes(corpus, tmp_path, mo
     seen = []
     parse = FakeParser.parse
     monkeypatch.setattr(FakeParser, "parse", lambda self, given: seen.extend(given) or parse(self, given))
+    monkeypatch.setattr(FakeParser, "hook", staticmethod(below_two_more))
     text = shutil.copy(corpus / "test.src", tmp_path / "test.src")
     lines = (corpus / "test.src").read_text().splitlines()
     syntax_data.commands.parse.main(["--input", str(text), "--parser", "fake"])

@@ -40,7 +40,7 @@ def test_a_command_that_fails_shows_the_end_of_its_log(tmp_path):
     log = tmp_path / "log"
     make.run("python", "-c", "print('fine')", log=log, stdout=tmp_path / "out")
     assert (tmp_path / "out").read_text() == "fine\n"
-    failing = "import sys; print(*range(99), sep=chr(10)); sys.exit('x' * 999)"
+    failing = "import sys; print(*range(99), sep=chr(10), flush=True); sys.exit('x' * 999)"
     with pytest.raises(InputError, match=r"python failed with exit status 1:\n(\d+\n){14}x{300} …$"):
         make.run("python", "-c", failing, log=log)
     assert log.read_text().startswith("$ python -c")

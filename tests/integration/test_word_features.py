@@ -80,7 +80,7 @@ def test_they_are_those_of_the_subwords(pair, corpus, capsys):
     report = capsys.readouterr().out
     lines = len((corpus / "train.src").read_text().splitlines())
     words = f"{lines} sentences with valid word; {', '.join(FEATURES)} of words are in "
-    assert f"train: 22 files as in the signature; {words}" in report
+    assert f"train: 26 files as in the signature; {words}" in report
 
 
 @pytest.mark.parametrize(
