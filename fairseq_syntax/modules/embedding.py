@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +20,11 @@ LABELLED = tuple(name for name, feature in FEATURES.items() if feature.labels is
 
 #: Heads that are more words away share an embedding.
 _FARTHEST_HEAD = 5
+
+
+def _label_option(help: str) -> Any:
+    """Declare an option that states the labels of a feature."""
+    return option(None, help=f"{help}; default: the data-bin's")
 
 
 @dataclass(frozen=True)
@@ -53,41 +59,20 @@ class FeatureEmbeddingOptions:
         name="feature_keys",
         help="keys of the decoder's cross-attention have these embeddings, too; values have not",
     )
-    upos_labels: str | None = option(
-        None,
-        name="upos_labels",
-        help="parts of speech that have an embedding, </s> the first, with spaces between; default: the data-bin's",
+    upos_labels: str | None = _label_option(
+        "parts of speech that have an embedding, </s> the first, with spaces between"
     )
-    deprel_labels: str | None = option(
-        None,
-        name="deprel_labels",
-        help="dependency relations that have an embedding, or edges (tree_edge), likewise; default: the data-bin's",
+    deprel_labels: str | None = _label_option(
+        "dependency relations that have an embedding, or edges (tree_edge), likewise"
     )
-    category_labels: str | None = option(
-        None,
-        name="category_labels",
-        help="categories of constituents that have an embedding, likewise; default: the data-bin's",
+    category_labels: str | None = _label_option("categories of constituents that have an embedding, likewise")
+    category_2_labels: str | None = _label_option("the same of the second constituent above each word")
+    category_3_labels: str | None = _label_option("the same of the third")
+    shared_category_labels: str | None = _label_option(
+        "categories of constituents of two neighbours that have an embedding, or edges (tree_category), likewise"
     )
-    category_2_labels: str | None = option(
-        None,
-        name="category_2_labels",
-        help="the same of the second constituent above each word; default: the data-bin's",
-    )
-    category_3_labels: str | None = option(
-        None,
-        name="category_3_labels",
-        help="the same of the third; default: the data-bin's",
-    )
-    shared_category_labels: str | None = option(
-        None,
-        name="shared_category_labels",
-        help="categories of constituents of two neighbours that have an embedding, or edges (tree_category), likewise; "
-        "default: the data-bin's",
-    )
-    word_labels: str | None = option(
-        None,
-        name="word_labels",
-        help="word labels that have an embedding, likewise, after their name; | between names; default: the data-bin's",
+    word_labels: str | None = _label_option(
+        "word labels that have an embedding, likewise, after their name; | between names"
     )
 
     def __post_init__(self) -> None:
@@ -95,9 +80,13 @@ class FeatureEmbeddingOptions:
         check_names("--feature-embeddings", self.written, [*LABELLED, *dict.fromkeys(own)])
         if wrong := [name for name in self._word_labels if not is_word_label(name)]:
             raise ValueError(f"--word-labels: expected names, each with </s> and labels, found {wrong[0]!r}")
-        for name in ("supertags", "weight_learned", "keys"):
-            if getattr(self, name) and not self.names:
-                flag = "--supertags" if name == "supertags" else f"--feature-{name.replace('_', '-')}"
+        needing = (
+            ("--supertags", self.supertags),
+            ("--feature-weight-learned", self.weight_learned),
+            ("--feature-keys", self.keys),
+        )
+        for flag, given in needing:
+            if given and not self.names:
                 raise ValueError(f"{flag}: expected with --feature-embeddings, found none")
         if self.weight_learned and self.merge != "sum":
             raise ValueError(f"--feature-weight-learned: expected with --feature-merge sum, found {self.merge}")

@@ -18,6 +18,7 @@ import fairseq_syntax  # noqa: F401  (the task and the models)
 from fairseq_syntax.encoder.encoder import SyntaxTransformerEncoder
 from fairseq_syntax.models.decoder import SyntaxDecoder, SyntaxDecoderLayer
 from fairseq_syntax.models.transformer import SyntaxTransformerModel
+from fairseq_syntax.modules.attention import scores
 from fairseq_syntax.modules.biases import Buckets, TreePath
 from fairseq_syntax.modules.syntax_batch import SyntaxBatch
 
@@ -101,7 +102,7 @@ class WalkingAttention(MultiheadAttention):
         assert key is not None
         parts = zip((self.q_proj, self.k_proj, self.v_proj), (query, key, key), strict=True)
         q, k, v = (f(x).unflatten(2, (self.num_heads, -1)).permute(1, 2, 0, 3) for f, x in parts)
-        x = torch.matmul(q * self.head_dim**-0.5, k.transpose(2, 3))
+        x = scores(q, k)
         if self.table is not None and (before := self._step_before(incremental_state)) is not None:
             x = x + torch.einsum("bmi,bhij->bhmj", before, self.table(Buckets(self.walk.paths)).bias)
         if key_padding_mask is not None:
