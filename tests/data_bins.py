@@ -16,6 +16,21 @@ from binarizing import preprocess
 from fairseq_syntax.tasks.syntax_translation import SyntaxTranslationConfig, SyntaxTranslationTask
 from syntax_data.commands import binarize
 
+#: What is written from trees and dependencies, in this order.
+FEATURES = [
+    "word",
+    "distance",
+    "head",
+    "deprel",
+    "upos",
+    "category",
+    "category_2",
+    "category_3",
+    "shared_category",
+    "case",
+    "position",
+]
+
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de"]
 
 

@@ -8,25 +8,13 @@ from random import Random
 import pytest
 
 from binarizing import CONLLU, TEXT, TREES, contents, hidden_folders, labels, preprocess, rows, run, signature, write
+from data_bins import FEATURES
 from syntax_data.commands import binarize, parse
 from syntax_data.data_bin import encoding
 from syntax_data.data_bin.writing import staging_folder
 from syntax_data.features import INFINITE
 
 TAGGED = "<2de> the in@@ crease <num> ( rise )\n<2de>\na b [BT]\n"
-FEATURES = [
-    "word",
-    "distance",
-    "head",
-    "deprel",
-    "upos",
-    "category",
-    "category_2",
-    "category_3",
-    "shared_category",
-    "case",
-    "position",
-]
 
 
 def test_features_signature_and_report(tmp_path, capsys):

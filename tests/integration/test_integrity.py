@@ -20,20 +20,6 @@ from syntax_data.commands import binarize
 from syntax_data.data_bin import mmap
 from syntax_data.errors import InputError
 
-FEATURES = (
-    "word",
-    "distance",
-    "head",
-    "deprel",
-    "upos",
-    "category",
-    "category_2",
-    "category_3",
-    "shared_category",
-    "case",
-    "position",
-)
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory) -> Path:
@@ -251,7 +237,7 @@ def test_invalid_settings_in_a_signature_are_refused(data, setting, value):
 
 def repeat(data: Path, times: int) -> None:
     """Write all sentences and features `times` times."""
-    for feature in (None, *FEATURES):
+    for feature in (None, *data_bins.FEATURES):
         prefix = f"{data}/train.en-de.en" + (f".{feature}" if feature else "")
         dataset = indexed_dataset.make_dataset(prefix, "mmap")
         sizes = np.tile(dataset.sizes, times)

@@ -2,53 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from functools import wraps
-from importlib import import_module
-from pathlib import Path
-from types import SimpleNamespace
-
+import plugins
 import pytest
 import torch
-from fairseq import options
-from fairseq.models import build_model
 
 import small
 import systems
 from fairseq_syntax.modules.biases import bias_type
-from forked import Forked
-from places import EXPERIMENTS
-from syntax_experiments.make import options as command_line
 from syntax_experiments.recipe import read_recipe
 
 SYMBOLS = small.dictionary()
 VARIANTS = {name: system for name, system in read_recipe("depth").systems.items() if "user-dir" in system.options}
 
 
-def forked(test: Callable[..., None]) -> Callable[..., None]:
-    @wraps(test)
-    def run(tmp_path: Path, **arguments: object) -> None:
-        def work() -> None:
-            sys.path.insert(0, str(EXPERIMENTS))
-            import_module("position_variants")
-            test(tmp_path=tmp_path, **arguments)
-
-        process = Forked(work, tmp_path / "log")
-        assert process.end() == 0, process.said
-
-    return run
+forked = plugins.with_plugin("position_variants")
 
 
 def model(name: str = "", **more: object):
-    """A system of the recipe, or the architecture that it varies, by a command line; tables are no longer 0."""
+    """A system of the recipe, or the architecture that it varies; tables are no longer 0."""
     of_system = dict(VARIANTS[name].options) if name else {}
     of_system.pop("user-dir", None)
     arch = VARIANTS[name].architecture if name else "tree_bias_transformer_tiny"
-    words = command_line({"task": "syntax_translation", "arch": arch, "dropout": 0, **of_system, **more})
-    args = options.parse_args_and_arch(options.get_training_parser(), ["data", *words])
-    torch.manual_seed(1)
-    net = build_model(args, SimpleNamespace(source_dictionary=SYMBOLS, target_dictionary=SYMBOLS)).eval()
+    net = plugins.model(arch, **{**of_system, **more})
     generator = torch.Generator().manual_seed(2)
     for of_layer, parameter in sorted(net.named_parameters()):
         if ".experts." in of_layer:

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import SimpleNamespace
 
+import plugins
 import torch
-from fairseq import options
-from fairseq.models import build_model
 
 import small
 import systems
-from forked import Forked
-from places import EXPERIMENTS
-
-SYMBOLS = small.dictionary()
 
 
-def model(arch: str):
-    args = ["data", "--task=syntax_translation", f"--arch={arch}", "--dropout=0"]
-    args = options.parse_args_and_arch(options.get_training_parser(), args)
-    torch.manual_seed(1)
-    return build_model(args, SimpleNamespace(source_dictionary=SYMBOLS, target_dictionary=SYMBOLS)).eval()
-
-
-def check() -> None:
-    sys.path.insert(0, str(EXPERIMENTS))
+@plugins.with_plugin("tree_walk")
+def test_it_is_its_formula_and_the_same_step_by_step(tmp_path):
     walks = import_module("tree_walk")
-    net, plain = model("tree_walk_transformer_tiny"), model("tree_bias_transformer_tiny")
+    net, plain = (plugins.model(f"{name}_transformer_tiny") for name in ("tree_walk", "tree_bias"))
     plain.load_state_dict({name: x for name, x in net.state_dict().items() if "encoder_attn.table" not in name})
     batch = systems.batch(left_pad=True)
     at_first = net(**batch)[0]
@@ -64,7 +50,7 @@ def check() -> None:
     sentences = torch.arange(rows).repeat_interleave(2)
     swap = torch.arange(2 * rows).view(-1, 2).flip(1).flatten()
     encoder_out = net.encoder.reorder_encoder_out(net.encoder(**net_input), sentences)
-    tokens = torch.randint(4, len(SYMBOLS), (2 * rows, 5))
+    tokens = torch.randint(4, len(small.dictionary()), (2 * rows, 5))
     expected = net.decoder(tokens, encoder_out=encoder_out)[0]
     state: dict = {}
     for t in range(5):
@@ -76,8 +62,3 @@ def check() -> None:
 
 def without_target(batch: dict) -> dict:
     return {name: x for name, x in batch.items() if name != "prev_output_tokens"}
-
-
-def test_it_is_its_formula_and_the_same_step_by_step(tmp_path):
-    process = Forked(check, tmp_path / "log")
-    assert process.end() == 0, process.said
