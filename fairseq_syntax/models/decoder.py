@@ -14,7 +14,7 @@ from fairseq_syntax.encoder.encoder import FEATURE_KEYS, PARENTS, WORDS
 from fairseq_syntax.encoder.layer import wrapped
 from fairseq_syntax.models.position_attention import PositionBiasAttention
 from fairseq_syntax.models.tree_hmm import TreeHmm
-from fairseq_syntax.modules.numerics import no_autocast
+from fairseq_syntax.modules.numerics import at_least_float32, no_autocast
 
 
 class SyntaxDecoderLayer(TransformerDecoderLayerBase):
@@ -121,5 +121,14 @@ class TreeHmmDecoder(SyntaxDecoder):
         (source,), (parent,), (word,) = (encoder_out[name] for name in ("encoder_embedding", PARENTS, WORDS))
         tokens = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
         with no_autocast(source.device):
-            q = self.tree_hmm(tokens, source, parent, word, self.output_layer, incremental_state)
-            return self.tree_hmm.log_mixture(x, q, self.embed_tokens(tokens)), extra
+            embedded = self.embed_tokens(tokens)
+            log_q = self.tree_hmm(tokens, embedded, source, parent, word, self.output_layer, incremental_state)
+            return self.tree_hmm.log_mixture(x, log_q), extra
+
+    def get_normalized_probs(self, net_output: tuple[Tensor, Any], log_probs: bool, sample: Any = None) -> Tensor:
+        """As fairseq's; in training without its softmax, through which losses of p and q would not be theirs."""
+        if self.training:
+            log = at_least_float32(net_output[0])
+            return log if log_probs else log.exp()
+        normalized: Tensor = super().get_normalized_probs(net_output, log_probs, sample)
+        return normalized

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,8 @@ from fairseq_syntax.modules.tree_moves import TreeMoves
 
 #: Of the parameter of jumps, so that the step of an optimizer moves it enough.
 _JUMP_SCALE = 4.0
-#: g of the mixture at first: the decoder has 12% of it.
-_FIRST_SHARE = -2.0
+#: The decoder's share of the mixture: where both are sure, the model decides.
+_SHARE = 0.3
 _TINY = 1e-20
 _LEAST_JUMP = 1e-9
 #: Its key in the state of generation.
@@ -51,18 +52,21 @@ class TreeHmm(nn.Module):
     State is the source subword that a target token is emitted from, by a lexicon p(y | j), which knows the subword's
     word (:class:`SubwordContext`); ``</s>`` alone emits ``</s>``, and is where a translation begins:
 
-        q(y_{t+1} | y_1 … y_t) = Σ_j A_t(j) p(y_{t+1} | j),  A_t = (1 - ε) P_t M + ε/n,  P_t(i) ∝ A_{t-1}(i) p(y_t | i)
+        q(y_{t+1} | y_1 … y_t) ∝ b(y_{t+1} | y_t) Σ_j A_t(j) p(y_{t+1} | j)
+        A_t = (1 - ε) P_t M + ε/n,  P_t(i) ∝ A_{t-1}(i) p(y_t | i)
 
     P_0 is 1 at ``</s>``, M are the moves, ε is the probability of a jump, learned, 0.5 at first, so that the lexicon
     is learned before the moves. There are two such models, whose dependents follow each other from left to right and
-    from right to left; their joint posterior tells which it is. No parameter depends on how long or deep a sentence is.
+    from right to left; their joint posterior tells which it is. The bigram b, 1 at first, tells which subword goes on
+    with a word. No parameter depends on how long or deep a sentence is.
 
-    The decoder's p and q are mixed: σ(g)·p + (1 - σ(g))·q, where g is linear in the embedding of the token before, and
-    -2 at first, so that q has to explain the target.
+    The decoder's p and q are mixed: 0.3 p + 0.7 q. As in a mixture what explains more learns more, training adds the
+    losses of p and q: the mixture's logarithm has their gradients, too. So each learns what it can, and where both are
+    sure of something else, as on sentences deeper than all in training, q decides.
 
     Args:
         source_dim, target_dim: widths of embeddings.
-        output_dim: width of what the decoder's output layer takes, from which the lexicon has its scores.
+        output_dim: width of what the decoder's output layer takes, from which lexicon and bigram have their scores.
         eos, pad: the numbers of the target's ``</s>`` and padding.
     """
 
@@ -73,25 +77,26 @@ class TreeHmm(nn.Module):
         self.moves = nn.ModuleList(TreeMoves(source_dim, backward=backward) for backward in (False, True))
         self.lexicon = nn.Linear(source_dim, output_dim, bias=False)
         self.context = SubwordContext(source_dim)
+        self.bigram = nn.Linear(target_dim, output_dim, bias=False)
         self.jump = nn.Parameter(torch.zeros(()))
-        self.share = nn.Linear(target_dim, 1)
-        nn.init.zeros_(self.share.weight)
-        nn.init.constant_(self.share.bias, _FIRST_SHARE)
+        nn.init.zeros_(self.bigram.weight)
 
     def forward(
         self,
         tokens: Tensor,
+        embedded: Tensor,
         source: Tensor,
         parent: Tensor,
         word: Tensor,
         output_layer: Callable[[Tensor], Tensor],
         incremental_state: dict[str, Any] | None = None,
     ) -> Tensor:
-        """Return q, ``(batch, m, vocabulary)``.
+        """Return log q, ``(batch, m, vocabulary)``.
 
         Args:
             tokens: what was emitted, ``(batch, m)``, the last alone in generation. The first is none; after another
                 ``</s>``, and at padding, it begins again.
+            embedded: the same, ``(batch, m, target_dim)``.
             source: embeddings, ``(batch, n, source_dim)``.
             parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`.
             word: feature, ``(batch, n)``.
@@ -118,19 +123,22 @@ class TreeHmm(nn.Module):
         if incremental_state is not None:
             incremental_state[_STATE] = {"lexicon": lexicon, "moves": moves, "a": a}
         states = torch.stack(found, dim=2).sum(dim=1)
-        q = (states * (1 - end)) @ lexicon
-        return q.index_add_(2, self._eos_index(q), (states * end).sum(dim=2, keepdim=True))
+        emitted = (states * (1 - end)) @ lexicon
+        emitted.index_add_(2, self._eos_index(emitted), (states * end).sum(dim=2, keepdim=True))
+        bigram = at_least_float32(output_layer(self.bigram(embedded)))
+        return (emitted.add(_TINY).log() + bigram).log_softmax(dim=2)
 
-    def log_mixture(self, logits: Tensor, q: Tensor, embedded: Tensor) -> Tensor:
-        """Return the logarithm of the mixture, ``(batch, m, vocabulary)``, in the dtype of the logits.
+    def log_mixture(self, logits: Tensor, log_q: Tensor) -> Tensor:
+        """Return the logarithm of the mixture of p, of these logits, and q, all ``(batch, m, vocabulary)``.
 
-        Args:
-            logits, q: of p and q, in that shape.
-            embedded: the tokens before, ``(batch, m, target_dim)``.
+        It has the dtype of the logits.
         """
-        p = at_least_float32(logits).softmax(dim=2)
-        share = at_least_float32(self.share(embedded)).sigmoid()
-        return torch.lerp(q, p, share).add(_TINY).log().to(logits.dtype)
+        log_p = at_least_float32(logits).log_softmax(dim=2)
+        mixed = torch.logaddexp(log_p + math.log(_SHARE), log_q + math.log1p(-_SHARE))
+        if self.training:
+            both = log_p + log_q
+            mixed = mixed + (both - both.detach())
+        return mixed.to(logits.dtype)
 
     def _lexicon(self, scores: Tensor) -> Tensor:
         """Return p(y | j) of words, ``(batch, n, vocabulary)``, of scores in that shape: of ``</s>`` 0."""

@@ -366,7 +366,7 @@ ADDED = {
     "word_position_transformer": 6 * 8 * (45 + 9),
     "tree_bias_transformer": 6 * 8 * (45 + 52 + 25),
     "tree_label_transformer": 6 * (8 * (45 + 52 + 25) + (8 + 64) * 5 * 5) + (4 * 4 + 11) * 512 + 512**2,
-    "tree_hmm_transformer": 6 * 8 * 45 + 4 * 512**2 + 1 + 513 + 2 * (4 * 32 * 512 + 18 * 32 + 32 + 513),
+    "tree_hmm_transformer": 6 * 8 * 45 + 5 * 512**2 + 1 + 2 * (4 * 32 * 512 + 18 * 32 + 32 + 513),
     "distance_transformer": 0,
     "pascal_transformer": 0,
     "sla_transformer": 6 * 513,

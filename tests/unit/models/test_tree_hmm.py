@@ -179,7 +179,9 @@ def test_probabilities_are_those_of_the_definition():
     hmm.context.out.weight.data.normal_(generator=torch.Generator().manual_seed(2))
     words, parents = out[WORDS][0], out[PARENTS][0]
     source = out["encoder_embedding"][0]
-    found = hmm(tokens, source, parents, words, net.decoder.output_layer)
+    embedded = net.decoder.embed_tokens(tokens)
+    found = hmm(tokens, embedded, source, parents, words, net.decoder.output_layer).exp()
+    bigram = net.decoder.output_projection(hmm.bigram(embedded)).exp()
     torch.testing.assert_close(found.sum(dim=2), torch.ones(4, 6))
     jump = torch.tensor(-2.0).sigmoid()
     eos = small.dictionary().eos()
@@ -199,12 +201,28 @@ def test_probabilities_are_those_of_the_definition():
                 at = a * lexicon[:, tokens[b, t]]  # noqa: F821
                 at = at / at.sum()
             a = torch.stack([(1 - jump) * at[k] @ m[k] + jump * at[k].sum() / n for k in range(2)])
-            torch.testing.assert_close(found[b, t], a.sum(dim=0) @ lexicon, rtol=1e-4, atol=1e-6)
-    share = hmm.share(net.decoder.embed_tokens(tokens)).sigmoid()
-    both = net.decoder(tokens, encoder_out=out)[0].exp()
-    torch.testing.assert_close(both.sum(dim=2), torch.ones(4, 6))
-    of_decoder = (both - (1 - share) * found) / share
-    assert (of_decoder > -1e-5).all()
+            expected = bigram[b, t] * (a.sum(dim=0) @ lexicon)
+            torch.testing.assert_close(found[b, t], expected / expected.sum(), rtol=1e-4, atol=1e-6)
+    of_decoder = net.decoder.output_layer(net.decoder(tokens, encoder_out=out, features_only=True)[0]).softmax(dim=2)
+    both = 0.3 * of_decoder + 0.7 * found
+    torch.testing.assert_close(net.decoder(tokens, encoder_out=out)[0].exp(), both, rtol=1e-4, atol=1e-6)
+
+
+def test_training_adds_the_losses_of_both():
+    """For any criterion that is linear in log-probabilities."""
+    net, rows = model(), torch.Generator().manual_seed(1)
+    scores = [torch.randn(3, 4, 7, generator=rows).requires_grad_() for _ in "pq"]
+    target = torch.randn(3, 4, 7, generator=rows).softmax(dim=2)
+
+    def losses(training: bool) -> list[torch.Tensor]:
+        net.train(training)
+        log_p, log_q = (x.log_softmax(dim=2) for x in scores)
+        mixed = net.get_normalized_probs((net.decoder.tree_hmm.log_mixture(scores[0], log_q), None), log_probs=True)
+        return [-(target * log).sum() for log in (mixed, log_p, log_q)]
+
+    apart, together = losses(training=False), losses(training=True)[0]
+    torch.testing.assert_close(together, apart[0])
+    torch.testing.assert_close(torch.autograd.grad(together, scores), torch.autograd.grad(sum(apart), scores))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -237,9 +255,10 @@ def test_padding_on_the_left_of_the_target_changes_nothing():
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("scale", [1.0, 60.0])
-def test_probabilities_and_gradients_are_those_of_numbers_however_sure_it_is(scale):
-    net, net_input = model(), systems.batch()
+def test_probabilities_and_gradients_are_those_of_numbers_however_sure_it_is(scale, training):
+    net, net_input = model().train(training), systems.batch()
     hmm = net.decoder.tree_hmm
     hmm.jump.data.fill_(-5.0)
     for parameter in hmm.parameters():
