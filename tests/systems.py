@@ -79,7 +79,9 @@ def model(system: str, *, awake: bool = True, **options: Any) -> Any:
     generator = torch.Generator().manual_seed(5)
     for name, parameter in net.named_parameters():
         if awake and re.search(
-            r"(scorer|parents|position_bias|relative_position|experts\.[a-z_]+|\.score)\.(weight|vectors)$", name
+            r"(scorer|parents|position_bias|relative_position|experts\.[a-z_]+|\.score|hmm\.bigram|context\.out)"
+            r"\.(weight|vectors)$",
+            name,
         ):
             parameter.data.normal_(generator=generator)
         elif awake and re.search(r"\.(tables|supertags|feature_keys)\.", name):

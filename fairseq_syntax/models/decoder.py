@@ -111,7 +111,10 @@ class TreeHmmDecoder(SyntaxDecoder):
         features_only: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """As fairseq's; instead of scores it returns log-probabilities, which are scores, too."""
+        """As fairseq's; instead of scores it returns log-probabilities, which are scores, too.
+
+        In training they have the gradients of log p and log q, too: take them by :meth:`get_normalized_probs`.
+        """
         x, extra = super().forward(
             prev_output_tokens, encoder_out, incremental_state, features_only=features_only, **kwargs
         )
@@ -126,7 +129,10 @@ class TreeHmmDecoder(SyntaxDecoder):
             return self.tree_hmm.log_mixture(x, log_q), extra
 
     def get_normalized_probs(self, net_output: tuple[Tensor, Any], log_probs: bool, sample: Any = None) -> Tensor:
-        """As fairseq's; in training without its softmax, through which losses of p and q would not be theirs."""
+        """As fairseq's; in training without its softmax, which would take the mixture's part off the added gradients.
+
+        These are exact for criterions that are linear in log-probabilities; R-Drop's divergence is not.
+        """
         if self.training:
             log = at_least_float32(net_output[0])
             return log if log_probs else log.exp()

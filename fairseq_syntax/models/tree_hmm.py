@@ -15,7 +15,7 @@ from fairseq_syntax.modules.tree_moves import TreeMoves
 
 #: Of the parameter of jumps, so that the step of an optimizer moves it enough.
 _JUMP_SCALE = 4.0
-#: The decoder's share of the mixture: where both are sure, the model decides.
+#: The decoder's share of the mixture: where both are sure of different tokens, q decides.
 _SHARE = 0.3
 _TINY = 1e-20
 _LEAST_JUMP = 1e-9
@@ -57,12 +57,12 @@ class TreeHmm(nn.Module):
 
     P_0 is 1 at ``</s>``, M are the moves, ε is the probability of a jump, learned, 0.5 at first, so that the lexicon
     is learned before the moves. There are two such models, whose dependents follow each other from left to right and
-    from right to left; their joint posterior tells which it is. The bigram b, 1 at first, tells which subword goes on
-    with a word. No parameter depends on how long or deep a sentence is.
+    from right to left; their joint posterior tells which it is. The bigram b, a factor of two tokens that follow each
+    other, 1 at first, tells which subword goes on with a word. No parameter depends on how long or deep a sentence is.
 
     The decoder's p and q are mixed: 0.3 p + 0.7 q. As in a mixture what explains more learns more, training adds the
     losses of p and q: the mixture's logarithm has their gradients, too. So each learns what it can, and where both are
-    sure of something else, as on sentences deeper than all in training, q decides.
+    sure of different tokens, as on sentences deeper than all in training, q decides.
 
     Args:
         source_dim, target_dim: widths of embeddings.
@@ -100,7 +100,7 @@ class TreeHmm(nn.Module):
             source: embeddings, ``(batch, n, source_dim)``.
             parent: of :func:`~fairseq_syntax.modules.tree_moves.parent_positions`.
             word: feature, ``(batch, n)``.
-            output_layer: from ``(batch, n, output_dim)`` to scores of the vocabulary.
+            output_layer: from ``(batch, …, output_dim)`` to scores of the vocabulary.
             incremental_state: keeps A_t, M and the lexicon.
         """
         state: dict[str, Tensor] = (incremental_state or {}).get(_STATE, {})
@@ -131,10 +131,10 @@ class TreeHmm(nn.Module):
     def log_mixture(self, logits: Tensor, log_q: Tensor) -> Tensor:
         """Return the logarithm of the mixture of p, of these logits, and q, all ``(batch, m, vocabulary)``.
 
-        It has the dtype of the logits.
+        It has the dtype of the logits. In training its gradient is that of it, log p and log q together.
         """
         log_p = at_least_float32(logits).log_softmax(dim=2)
-        mixed = torch.logaddexp(log_p + math.log(_SHARE), log_q + math.log1p(-_SHARE))
+        mixed = torch.logaddexp(log_p, log_q + math.log(1 / _SHARE - 1)) + math.log(_SHARE)
         if self.training:
             both = log_p + log_q
             mixed = mixed + (both - both.detach())

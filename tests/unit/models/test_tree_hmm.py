@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.sequence_generator import SequenceGenerator
 
 import small
@@ -176,7 +179,6 @@ def test_probabilities_are_those_of_the_definition():
     out = encoder_out(net, net_input)
     hmm = net.decoder.tree_hmm
     hmm.jump.data.fill_(-0.5)
-    hmm.context.out.weight.data.normal_(generator=torch.Generator().manual_seed(2))
     words, parents = out[WORDS][0], out[PARENTS][0]
     source = out["encoder_embedding"][0]
     embedded = net.decoder.embed_tokens(tokens)
@@ -208,21 +210,29 @@ def test_probabilities_are_those_of_the_definition():
     torch.testing.assert_close(net.decoder(tokens, encoder_out=out)[0].exp(), both, rtol=1e-4, atol=1e-6)
 
 
-def test_training_adds_the_losses_of_both():
-    """For any criterion that is linear in log-probabilities."""
-    net, rows = model(), torch.Generator().manual_seed(1)
-    scores = [torch.randn(3, 4, 7, generator=rows).requires_grad_() for _ in "pq"]
-    target = torch.randn(3, 4, 7, generator=rows).softmax(dim=2)
-
-    def losses(training: bool) -> list[torch.Tensor]:
-        net.train(training)
-        log_p, log_q = (x.log_softmax(dim=2) for x in scores)
-        mixed = net.get_normalized_probs((net.decoder.tree_hmm.log_mixture(scores[0], log_q), None), log_probs=True)
-        return [-(target * log).sum() for log in (mixed, log_p, log_q)]
-
-    apart, together = losses(training=False), losses(training=True)[0]
-    torch.testing.assert_close(together, apart[0])
-    torch.testing.assert_close(torch.autograd.grad(together, scores), torch.autograd.grad(sum(apart), scores))
+@pytest.mark.parametrize("smoothing", [None, 0.1])
+def test_training_adds_the_losses_of_both(smoothing, monkeypatch):
+    """By fairseq's criterions, which log the mixture's loss."""
+    net, task = model().train(), SimpleNamespace(target_dictionary=small.dictionary())
+    of_both, mix = [], net.decoder.tree_hmm.log_mixture
+    monkeypatch.setattr(net.decoder.tree_hmm, "log_mixture", lambda *both: of_both.extend(both) or mix(*both))
+    target = output_tokens(4).roll(-1, dims=1)
+    target[0, 4:] = small.dictionary().pad()
+    sample = {"net_input": {**systems.batch(), "prev_output_tokens": output_tokens(4)}, "target": target, "ntokens": 22}
+    criterion = (
+        CrossEntropyCriterion(task, sentence_avg=False)
+        if smoothing is None
+        else LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=smoothing)
+    )
+    loss, _, logged = criterion(net, sample)
+    log_p, log_q = of_both[0].log_softmax(dim=2), of_both[1]
+    of_mixture = (0.3 * log_p.exp() + 0.7 * log_q.exp()).log()
+    plain = SimpleNamespace(get_normalized_probs=lambda out, log_probs: out[0], get_targets=net.get_targets)
+    losses = [criterion.compute_loss(plain, (log, None), sample)[0] for log in (of_mixture, log_p, log_q)]
+    torch.testing.assert_close(logged["loss"], losses[0].detach())
+    parameters = list(net.parameters())
+    expected = torch.autograd.grad(sum(losses), parameters, retain_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(loss, parameters), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
