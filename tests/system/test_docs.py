@@ -121,7 +121,7 @@ def list_below(line: str) -> list[list[str]]:
 
 def test_options_of_the_papers_list_exist(capsys):
     rows = list_below("## Hou 2024, number by number")
-    assert len(rows) == 14
+    assert len(rows) == 15
     with pytest.raises(SystemExit):
         average_checkpoints.main(["--help"])
     commands = {"fairseq-syntax-average-checkpoints": capsys.readouterr().out}
