@@ -32,7 +32,6 @@ _BEGIN = """\
 
 What this plugin adds to fairseq's options, with defaults in brackets; a [system](systems.md)'s architecture sets some
 others. For `fairseq-hydra-train`, write `_` for `-`, and put an option under `model`, `task` or `criterion`.
-`python docs/make_options.py` makes this page from the code.
 """
 
 

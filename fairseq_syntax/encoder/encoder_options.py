@@ -43,9 +43,7 @@ class GateOptions:
         help="statistics by which batch normalisation of the gate's logits divides in training: running ones, as in "
         "evaluation, or the batch's, as usual",
     )
-    eps: float = option(
-        1e-5, name="gate_batch_norm_eps", above=0, help="constant that it adds to the variance, a floor under it"
-    )
+    eps: float = option(1e-5, name="gate_batch_norm_eps", above=0, help="constant added to the variance")
     warmup_epochs: int = option(
         0,
         name="gate_warmup_epochs",

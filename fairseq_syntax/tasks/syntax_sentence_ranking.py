@@ -62,7 +62,7 @@ class SyntaxSentenceRankingConfig(ExampleTaskConfig, StockRankingConfig):
 
     context_first: bool = field(
         default=False,
-        metadata={"help": "put the context before the sentence to choose (SG-Net), not behind it as fairseq does"},
+        metadata={"help": "put the context before the sentence to choose, as SG-Net"},
     )
 
 
