@@ -41,7 +41,7 @@ class GateOptions:
         name="gate_batch_norm_statistics",
         choices=("running", "batch"),
         help="statistics by which batch normalisation of the gate's logits divides in training: running ones, as in "
-        "evaluation, or the batch's, as usual",
+        "evaluation, or the batch's",
     )
     eps: float = option(1e-5, name="gate_batch_norm_eps", above=0, help="constant added to the variance")
     warmup_epochs: int = option(

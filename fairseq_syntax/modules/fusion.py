@@ -33,9 +33,7 @@ class FusionOptions:
         at_most=1,
         help="weight of the encoder's own output in that sum (α of SG-Net eq. 9)",
     )
-    learned: bool = option(
-        False, name="fusion_weight_learned", help="that weight is learned, and begins at --fusion-weight"
-    )
+    learned: bool = option(False, name="fusion_weight_learned", help="learn that weight")
 
     def __post_init__(self) -> None:
         if self.learned and not 0 < self.weight < 1:
